@@ -13,6 +13,7 @@
 #define LOG_FIELDS_MAX 16
 #define TIMER          "moonloop.timer"
 #define TURN_NS        (10 * ML_NS_PER_MS)
+#define SECONDS_MAX    1e9 /* 31 years */
 
 /* The work buffer, empty. */
 static struct ml_buf *clear_work_buffer(lua_State *L)
@@ -240,13 +241,21 @@ static void timer_call_function(void *context)
     host_call_back(timer->trusted, 0);
 }
 
+int64_t host_check_seconds(lua_State *L, int argument)
+{
+    double seconds = luaL_checknumber(L, argument);
+    if (!(seconds > 0))
+        return 0;
+    /* Rounded up: a timer that fires too early would be started again for less than a ns. */
+    return (int64_t)ceil(fmin(seconds, SECONDS_MAX) * (double)ML_NS_PER_S);
+}
+
 /* after(seconds, fn) -> timer */
 ML_RAISES static int host_after(lua_State *L)
 {
-    double seconds = luaL_checknumber(L, 1);
+    int64_t delay = host_check_seconds(L, 1);
     luaL_checktype(L, 2, LUA_TFUNCTION);
     check_has_loop(L);
-    luaL_argcheck(L, seconds >= 0 && seconds < 1e9, 1, "seconds, from 0 on");
     struct timer *timer = lua_newuserdatauv(L, sizeof *timer, 1);
     timer->trusted = host_of(L);
     ml_timer_init(&timer->timer, timer->trusted->options.loop, timer_call_function, timer);
@@ -255,8 +264,7 @@ ML_RAISES static int host_after(lua_State *L)
     lua_pushvalue(L, 2);
     lua_setiuservalue(L, -2, 1);
     host_hold(L, timer);
-    /* Rounded up: a timer that fires too early would be started again for less than a ns. */
-    ml_timer_start(&timer->timer, (int64_t)ceil(seconds * (double)ML_NS_PER_S));
+    ml_timer_start(&timer->timer, delay);
     return 1;
 }
 

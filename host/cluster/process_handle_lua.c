@@ -144,10 +144,9 @@ ML_RAISES static int process_signal(lua_State *L)
 ML_RAISES static int process_stop(lua_State *L)
 {
     struct process *process = luaL_checkudata(L, 1, PROCESS);
-    double seconds = luaL_checknumber(L, 2);
-    luaL_argcheck(L, seconds >= 0 && seconds < 1e9, 2, "seconds, from 0 on");
+    int64_t grace = host_check_seconds(L, 2);
     if (process->process)
-        ml_process_stop(process->process, (int64_t)(seconds * (double)ML_NS_PER_S));
+        ml_process_stop(process->process, grace);
     return 0;
 }
 

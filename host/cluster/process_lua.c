@@ -108,13 +108,6 @@ ML_RAISES static struct check *push_new_check(lua_State *L, int function)
     return check;
 }
 
-ML_RAISES static double check_timeout_seconds(lua_State *L, int index)
-{
-    double seconds = luaL_checknumber(L, index);
-    luaL_argcheck(L, seconds > 0 && seconds < 1e6, index, "seconds, above 0");
-    return seconds;
-}
-
 /* connect(address, port, seconds, fn) -> true; then fn(0), or fn(nil, message), from the loop. Or
  * nil and why nothing was started */
 ML_RAISES static int process_connect(lua_State *L)
@@ -123,7 +116,7 @@ ML_RAISES static int process_connect(lua_State *L)
     const char *address = luaL_checkstring(L, 1);
     lua_Integer port = luaL_checkinteger(L, 2);
     luaL_argcheck(L, port > 0 && port < 65536, 2, "a port");
-    int64_t timeout_ns = (int64_t)(check_timeout_seconds(L, 3) * (double)ML_NS_PER_S);
+    int64_t timeout_ns = host_check_seconds(L, 3);
     struct check *check = push_new_check(L, 4);
     struct in_addr to;
     int fd = -1;
@@ -172,7 +165,7 @@ ML_RAISES static int process_get(lua_State *L)
         .open_socket = open_check_socket,
     };
     request.header_count = check_header_pairs(L, 2, headers);
-    request.deadlines.total_ms = (int64_t)(check_timeout_seconds(L, 3) * 1000) + 1;
+    request.deadlines.total_ms = host_check_seconds(L, 3) / ML_NS_PER_MS + 1;
     struct check *check = push_new_check(L, 4);
     check->http = ml_http_send(process_library_of(L)->http, &request, &handler, check);
     host_hold(L, check);

@@ -74,6 +74,10 @@ void host_hold(lua_State *L, const void *userdata);
 void host_release(lua_State *L, const void *userdata);
 void host_push_callback(lua_State *L, const void *userdata, int which); /* [+1] */
 
+/* Nanoseconds of a number of seconds, from 0 to 31 years: whatever number of seconds an object of
+ * the API says can be waited for. */
+ML_RAISES int64_t host_check_seconds(lua_State *L, int argument);
+
 /* trusted.c. [-(arguments + 1), +results or +0] Calls the function below `arguments` on top.
  * On failure ML_ESCRIPT, and the message with its traceback is in trusted->traceback. */
 ML_NODISCARD int host_call(struct ml_trusted *trusted, int arguments, int results);

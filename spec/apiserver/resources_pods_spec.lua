@@ -90,6 +90,15 @@ describe("pods", function()
     world:must("DELETE", PODS .. "/b")
     assert.same({ "a" }, testserver.names(world:must("GET", PODS)))
   end)
+
+  it("may say any time to end in", function()
+    local longest = math.maxinteger
+    world:must("POST", PODS, pod("a", { nodeName = "here", terminationGracePeriodSeconds = longest }))
+    local going = world:must("DELETE", PODS .. "/a").metadata
+    assert.same({ longest, "2057-09-09T01:46:40Z" }, { going.deletionGracePeriodSeconds, going.deletionTimestamp })
+    going = world:must("DELETE", PODS .. "/a?gracePeriodSeconds=60").metadata
+    assert.same({ 60, "2026-01-01T00:01:00Z" }, { going.deletionGracePeriodSeconds, going.deletionTimestamp })
+  end)
 end)
 
 

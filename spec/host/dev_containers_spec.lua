@@ -172,6 +172,28 @@ describe("moonloop dev", function()
     server:stop()
   end)
 
+  it("waits for any time that a pod may say, and ends it all the same", function()
+    local longest = 2147483647 -- of what is an int32
+    local yes = { command = { "true" } }
+    local object = pod("patient", "trap 'exit 0' TERM; while :; do sleep 0.1; done", nil, {
+      lifecycle = { preStop = { exec = yes } },
+      startupProbe = { exec = yes, timeoutSeconds = longest },
+      readinessProbe = { exec = yes, timeoutSeconds = longest },
+      livenessProbe = { tcpSocket = { port = 1 }, initialDelaySeconds = longest, timeoutSeconds = longest },
+    })
+    object.spec.terminationGracePeriodSeconds, object.spec.activeDeadlineSeconds = 10 ^ 12, longest
+    server = dev.start {}
+    server:must("POST", PODS, object)
+    wait.till("it to be ready", 10, function()
+      local found = server:get(PODS .. "/patient")
+      return found.status.containerStatuses and found.status.containerStatuses[1].ready
+    end)
+    assert.equal("2", server:must("DELETE", PODS .. "/patient").metadata.deletionTimestamp:sub(1, 1))
+    wait.till("it to go", 10, function() return not server:get(PODS .. "/patient") end)
+    assert.is_nil(server.host:stderr():find("callback failed", 1, true))
+    server:stop()
+  end)
+
   it("refuses a volume in place of the root", function()
     server = dev.start {}
     server:must("POST", PODS, pod("root", "true", "/"))

@@ -266,7 +266,7 @@ local Timer = {}
 --- The function will not be called any more. Safe at any time.
 function Timer:stop() end
 
---- Calls `fn` once after so many seconds, from the event loop. An error in it is logged and ends
+--- Calls `fn` once after so many seconds, from 0 to 31 years, from the event loop. An error in it is logged and ends
 --- only that call. Raises when there is no loop.
 ---@param seconds number
 ---@param fn fun()

@@ -15,6 +15,9 @@ local strategies = require "cluster.apiserver.verbs.strategies"
 
 local M = {}
 
+-- Of a grace period: seconds until a time that can be written. No timer is longer.
+local GRACE_MAX = 1000000000
+
 local NO_STRATEGY = {}
 local CHANGED = "the object was changed while it was deleted; please try again"
 local ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
@@ -100,7 +103,8 @@ end
 -- Shortens the grace of an object that is being deleted. Returns whether anything changed.
 local function shorten(meta, grace)
   local now = clock.seconds()
-  local time = clock.parse(meta.deletionTimestamp) - meta.deletionGracePeriodSeconds + grace
+  local time = clock.parse(meta.deletionTimestamp) - math.min(meta.deletionGracePeriodSeconds, GRACE_MAX)
+    + math.min(grace, GRACE_MAX)
   if time < now then
     time = now
     grace = grace ~= 0 and 1 or 0
@@ -131,7 +135,7 @@ local function give_grace(request, object, settings)
   if not grace then
     return nil
   end
-  meta.deletionTimestamp = clock.format(clock.seconds() + grace)
+  meta.deletionTimestamp = clock.format(clock.seconds() + math.min(grace, GRACE_MAX))
   meta.deletionGracePeriodSeconds = grace
   if (meta.generation or 0) > 0 then
     meta.generation = meta.generation + 1
