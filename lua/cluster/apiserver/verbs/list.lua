@@ -85,11 +85,14 @@ local function all_of(request, collection)
 end
 
 
+-- The objects as JSON. What a webhook has converted is kept only until the definition changes: it is used at once.
 local function texts_of(request, entries)
-  local texts = {}
+  local convert, texts = request.res.convert, {}
   for i, entry in ipairs(entries) do
     texts[i] = store.item_text(request.res, entry)
-    turn(request)
+    if not (convert and convert.webhook) then
+      turn(request)
+    end
   end
   return texts
 end
