@@ -31,7 +31,7 @@ void moonloop_lua_of_scripts(struct lua_State *L)
     G(L)->ofscripts = 1;
 }
 
-/* What a digest begins with: two equal numbers, mixed with nothing else, would come to 0. */
+/* A digest begins with it: two equal numbers, mixed with nothing else, would come to 0. */
 #define DIGEST_SEED UINT64_C(0x6d6f6f6e6c6f6f70)
 
 static uint64_t mix(uint64_t digest, uint64_t number)

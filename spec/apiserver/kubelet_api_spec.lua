@@ -54,6 +54,13 @@ describe("the kubelet, through its node's proxy", function()
     assert.same({ 200, "2026-01-01T00:00:01.000000Z two\n" }, { reply.code, table.concat(reply.chunks) })
   end)
 
+  it("has all of a log since any time that can be asked for", function()
+    for _, seconds in ipairs { 1, 10 ^ 10 // 1 | 0, math.maxinteger } do
+      local reply = server:send("GET", NODE .. "/containerLogs/default/a/c?sinceSeconds=" .. seconds)
+      assert.same({ 200, "one\ntwo\n" }, { reply.code, table.concat(reply.chunks) })
+    end
+  end)
+
   for path, want in pairs {
     ["/containerLogs/default/none/c"] = '404 pod "none" does not exist',
     ["/containerLogs/default/elsewhere/c"] = '404 pod "elsewhere" does not exist',

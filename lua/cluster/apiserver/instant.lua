@@ -7,6 +7,9 @@ local null = host.json.null
 
 local M = {}
 
+local FIRST_SECOND, LAST_SECOND = -62135596800, 253402300799 -- of the years 1 to 9999
+local LENGTH = #"2026-07-03T10:00:00Z"
+
 local PATTERN = "^(%d%d%d%d)%-(%d%d)%-(%d%d)T(%d%d):(%d%d):(%d%d)%.?(%d*)(.*)$"
 
 
@@ -42,9 +45,11 @@ function M.read(text)
 end
 
 
---- Seconds since 1970 as RFC 3339 in UTC: "2026-07-03T10:00:00Z".
+--- Seconds since 1970 as RFC 3339 in UTC: "2026-07-03T10:00:00Z". A number that is too small or too large for that
+--- becomes the first or the last instant: it may come from a client.
 function M.write(seconds)
-  return os.date("!%Y-%m-%dT%H:%M:%SZ", seconds)
+  local text = os.date("!%Y-%m-%dT%H:%M:%SZ", math.max(FIRST_SECOND, math.min(seconds, LAST_SECOND)))
+  return ("0"):rep(LENGTH - #text) .. text
 end
 
 
@@ -52,7 +57,7 @@ end
 function M.seconds(value)
   if value == null then
     return nil
-  elseif #value == 20 and value:byte(-1) == 90 then
+  elseif #value == LENGTH and value:byte(-1) == 90 then
     return value
   end
   local seconds = M.read(value)

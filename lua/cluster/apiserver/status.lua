@@ -147,7 +147,7 @@ function M.aggregate(messages)
 end
 
 
---- The object breaks rules of its kind. `errors`: a list of field errors, at least one. Those beyond M.ERRORS_MAX are
+--- The object breaks rules of its kind. `errors`: a list of field errors, at least one. Errors beyond M.ERRORS_MAX are
 --- left out: an answer is not to be many times as long as what was asked.
 function M.invalid(group, kind, name, errors)
   local causes, messages = host.json.array {}, {}

@@ -79,7 +79,7 @@ end
 
 
 -- A real server may serve a custom resource once more as it was, after it has shown a change of the definition, and
--- sets its storage up anew only then. What it refuses meanwhile was not done.
+-- sets its storage up anew only then. A request that it refuses meanwhile was not done.
 local function is_to_come_again(answer)
   return answer.code == 429 and answer.body:find("storage is (re)initializing", 1, true)
 end

@@ -60,7 +60,7 @@ function M:error(depth, err)
 end
 
 
---- Whether so much is wrong that the rest of a list or an object need not be looked at.
+--- @return boolean so much is wrong that the rest of a list or an object need not be looked at
 function M:is_full()
   return #self.errors >= ERRORS_MAX
 end

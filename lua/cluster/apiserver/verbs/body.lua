@@ -176,7 +176,7 @@ function M.wrong_kind(registry, res, object)
 end
 
 
--- What is looked at before the rest is read. A built-in kind may be left out. @return table|nil failure
+-- Looks at the kind before the rest is read. A built-in kind may be left out. @return table|nil failure
 local function check_kind(request, res, object)
   local why = unreadable_kind(object)
   if not res.builtin and not why and text_in(object, "kind") == "" then

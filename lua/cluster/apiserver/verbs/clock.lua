@@ -1,5 +1,6 @@
 --- Times of objects ("2026-07-03T10:00:00Z") as whole seconds since 1970, and back.
 local host = require "cluster.host"
+local instant = require "cluster.apiserver.instant"
 
 local M = {}
 
@@ -28,9 +29,7 @@ end
 
 
 --- The time of so many seconds, as objects have it.
-function M.format(seconds)
-  return os.date("!%Y-%m-%dT%H:%M:%SZ", seconds)
-end
+M.format = instant.write
 
 
 --- Now, in whole seconds.

@@ -85,7 +85,7 @@ local function all_of(request, collection)
 end
 
 
--- The objects as JSON. What a webhook has converted is kept only until the definition changes: it is used at once.
+-- The objects as JSON. An object that a webhook has converted is used at once: a change of the definition drops it.
 local function texts_of(request, entries)
   local convert, texts = request.res.convert, {}
   for i, entry in ipairs(entries) do
