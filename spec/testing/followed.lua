@@ -1,5 +1,5 @@
 -- A script whose children cannot all be owned: a Thing whose mode is "2 red" has a ConfigMap beside it, two in the
--- namespace elsewhere and a ClusterRole.
+-- namespace elsewhere and a ClusterRole. With "2 later" it is refused for the first minute.
 local moonloop = require "moonloop"
 
 local Thing = moonloop.kind("example.com/v1", "Thing")
@@ -13,14 +13,23 @@ local function config(name, namespace, text)
 end
 
 
+local first -- when "later" was asked for
+
+
 return moonloop.controller {
   name = "thing",
   reconciles = Thing,
   owns = { ConfigMap, ClusterRole },
 
-  reconcile = function(thing)
+  reconcile = function(thing, ctx)
     local size, text = thing.spec.mode:match "^(%d+) (%a+)$"
     local name = thing.metadata.name
+    if text == "later" then
+      first = first or ctx.now()
+      if ctx.now() < first + 60 then
+        return ctx.terminal "not yet"
+      end
+    end
     local children = { config(name, nil, text) }
     for index = 1, tonumber(size) do
       children[#children + 1] = config(("%s-%d"):format(name, index), "elsewhere", text)

@@ -54,6 +54,16 @@ describe("Children that cannot be owned", function()
     world.expect(ConfigMap, "a-1", { data = { text = "red" } }, "elsewhere")
   end)
 
+  it("come back when the last run did not get as far as to look for them", function()
+    world.apply(thing "1 red")
+    world.apply(thing "1 later")
+    world.advance "2m"
+    world.expect(ConfigMap, "a-1", { data = { text = "red" } }, "elsewhere")
+    world.delete(ClusterRole, "a")
+    world.expect(ClusterRole, "a", {})
+    world.expect(ConfigMap, "a-1", { data = { text = "later" } }, "elsewhere")
+  end)
+
   it("go when they are not returned any more, and leave the list", function()
     world.apply(thing "3 red")
     world.apply(thing "1 red")
