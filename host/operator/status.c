@@ -76,6 +76,8 @@ int ml_status_patch(struct ml_object *object, struct ml_str status,
     struct ml_str current = ML_STR("{}");
     ml_object_json(object, &json);
     ml_json_find(ml_buf_str(&json), &current, "status", NULL);
+    if (!current.len || current.ptr[0] != '{')
+        current = ML_STR("{}"); /* as the server has it for a merge patch: RFC 7396 */
     int r = wanted_status(current, status, ml_object_generation(object), reconciled, now_ns,
                           &wanted, err);
     if (r == 0)

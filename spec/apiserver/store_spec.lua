@@ -46,6 +46,14 @@ describe("the store", function()
     assert.same(store.object(RES, entry), host.json.decode(store.object_text(RES, entry)))
   end)
 
+  it("tells everybody who subscribed, also when one of them fails", function()
+    local heard = {}
+    kept:subscribe(function() error "a mistake" end)
+    kept:subscribe(function(event) heard[#heard + 1] = event.entry.name end)
+    assert.equal("a", kept:create(RES, thing("a", "n")).name)
+    assert.same({ "a" }, heard)
+  end)
+
   it("tells subscribers what was before and after", function()
     local events = {}
     kept:subscribe(function(event) events[#events + 1] = event end)

@@ -271,6 +271,37 @@ describe("moonloop dev", function()
     end)
   end)
 
+  it("tells of custom objects, whatever is in their status", function()
+    server = dev.start { "--pods", "none" }
+    server:must("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
+      metadata = { name = "things.e.com" },
+      spec = {
+        group = "e.com", scope = "Namespaced", names = { plural = "things", kind = "Thing" },
+        versions = { { name = "v1", served = true, storage = true, schema = {
+          openAPIV3Schema = { type = "object", ["x-kubernetes-preserve-unknown-fields"] = true } } } },
+      },
+    })
+    local things = "/apis/e.com/v1/namespaces/default/things"
+    wait.till("the kind", 10, function() return server:get(things) end)
+    local statuses = {
+      '"text"', "null", "[]", '{"phase":{}}', '{"phase":"x","message":[]}', '{"conditions":5}',
+      '{"conditions":[5,null]}', '{"conditions":[{"status":"True"}]}',
+      '{"conditions":[{"type":{},"status":"True"}]}',
+      '{"conditions":[{"type":"Ready","status":true}]}',
+      '{"conditions":[{"type":"Ready","status":"True","reason":{}}]}',
+      '{"phase":"x","containerStatuses":[1,{"state":2},{"state":{"waiting":3}},{"state":{"waiting":{"message":4}}}]}',
+    }
+    for i, status in ipairs(statuses) do
+      local code = server:ask("POST", things,
+        ('{"apiVersion":"e.com/v1","kind":"Thing","metadata":{"name":"t%d"},"status":%s}'):format(i, status))
+      assert.equal(201, code, status)
+    end
+    server:till_told "thing/t12 +x\n"
+    assert.matches("thing/t11 +Ready=True\n", server:story())
+    assert.equal("", server.host:stderr())
+    assert.equal(0, server:stop())
+  end)
+
   it("prints a path of the kubeconfig that is good in any folder", function()
     local place = shell.must("realpath -ms --relative-to=. " .. shell.quote(shell.path "kubeconfig")):match "[^\n]+"
     assert.not_equal("/", place:sub(1, 1))

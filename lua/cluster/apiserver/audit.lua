@@ -24,7 +24,10 @@ local function finish(noted, body)
     code = noted.code, body = request.body, answer = body, time = host.now(),
   }
   for _, listener in ipairs(noted.listeners) do
-    listener(record)
+    local ok, why = xpcall(listener, debug.traceback, record)
+    if not ok then
+      host.log("error", "a request was answered, and a listener failed", { path = request.path, error = why })
+    end
   end
 end
 

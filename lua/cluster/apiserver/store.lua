@@ -195,10 +195,14 @@ local function entry_of(res, object, revision, stored)
 end
 
 
+-- The change has happened: a subscriber that fails keeps nobody else from hearing of it, and fails no request.
 local function publish(self, found, event)
   found:record(event)
   for _, subscriber in ipairs(self.subscribers) do
-    subscriber(event)
+    local ok, why = xpcall(subscriber, debug.traceback, event)
+    if not ok then
+      host.log("error", "a listener of changes failed", { resource = event.id, name = event.entry.name, error = why })
+    end
   end
 end
 

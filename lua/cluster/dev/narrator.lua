@@ -86,26 +86,46 @@ function M.heard(pod, container, line)
 end
 
 
-local function condition_of(object)
+-- Objects of custom kinds may have anything anywhere.
+local function text_in(value)
+  return type(value) == "string" and value or nil
+end
+
+
+-- The tables in a list.
+local function tables_in(value)
+  local list = {}
+  for _, item in ipairs(type(value) == "table" and value or list) do
+    if type(item) == "table" then
+      list[#list + 1] = item
+    end
+  end
+  return list
+end
+
+
+local function condition_of(status)
   local by_type = {}
-  for _, condition in ipairs(object.status.conditions or {}) do
-    by_type[condition.type] = condition
+  for _, condition in ipairs(tables_in(status.conditions)) do
+    if text_in(condition.type) and text_in(condition.status) then
+      by_type[condition.type] = condition
+    end
   end
   for _, type in ipairs(TELLING) do
     local condition = by_type[type]
-    if condition and (condition.status ~= "Unknown") then
-      local why = condition.status ~= "True" and condition.message or condition.reason
+    if condition and condition.status ~= "Unknown" then
+      local why = condition.status ~= "True" and text_in(condition.message) or text_in(condition.reason)
       return ("%s=%s%s"):format(type, condition.status, why and " (" .. why .. ")" or "")
     end
   end
 end
 
 
-local function waiting_of(object)
-  for _, container in ipairs(object.status.containerStatuses or {}) do
-    local waiting = container.state and container.state.waiting
-    if waiting and waiting.message then
-      return waiting.reason .. ": " .. waiting.message
+local function waiting_of(status)
+  for _, container in ipairs(tables_in(status.containerStatuses)) do
+    local waiting = type(container.state) == "table" and container.state.waiting
+    if type(waiting) == "table" and text_in(waiting.message) then
+      return (text_in(waiting.reason) or "") .. ": " .. waiting.message
     end
   end
 end
@@ -117,12 +137,12 @@ local function summary(object)
   if type(status) ~= "table" then
     return nil
   end
-  local phase = status.phase
-  if type(phase) == "string" and phase ~= "" then
-    local why = waiting_of(object) or status.message
-    return type(why) == "string" and phase .. ": " .. why or phase
+  local phase = text_in(status.phase)
+  if phase and phase ~= "" then
+    local why = waiting_of(status) or text_in(status.message)
+    return why and phase .. ": " .. why or phase
   end
-  return type(status.conditions) == "table" and condition_of(object) or nil
+  return condition_of(status)
 end
 
 

@@ -62,6 +62,12 @@ static void test_status_writes_the_difference_only(void **state)
         {"{\"phase\":\"DONE\"}", "", ""},
         {"{\"phase\":\"DONE\",\"n\":1}", "{\"n\":null}", "{\"n\":null}"},
         {"{\"nodes\":[\"a\"]}", "{\"nodes\":[\"a\"]}", ""},
+        /* A kind without a schema for its status may have anything there: */
+        {"\"text\"", "{\"phase\":\"DONE\"}", "{\"phase\":\"DONE\"}"},
+        {"null", "{\"phase\":\"DONE\"}", "{\"phase\":\"DONE\"}"},
+        {"[1]", "{\"phase\":\"DONE\",\"n\":null}", "{\"phase\":\"DONE\"}"},
+        {"7", "", ""},
+        {"{\"phase\":5}", "{\"phase\":\"DONE\"}", "{\"phase\":\"DONE\"}"},
     };
     for (size_t i = 0; i < ML_COUNT(cases); i++) {
         assert_patch(cases[i].before, cases[i].returned, NULL, cases[i].patch);
