@@ -11,6 +11,9 @@
 #include <lua.h>
 
 #define ALLOCATIONS_MAX 100000
+/* How often the stack grows in the reconcile below. After 5.4.4 Lua collects nothing meanwhile:
+ * then that one allocation fails, and the script with it. */
+#define STACK_GROWTHS (LUA_VERSION_RELEASE_NUM > 50404 ? 1 : 0)
 
 static struct {
     lua_Alloc inner;
@@ -163,7 +166,7 @@ static void test_memory_that_runs_out_in_a_reconcile(void **state)
             failed += try_reconcile(n, for_good);
         while (allocator.has_failed && n++ < ALLOCATIONS_MAX);
         /* Once alone is made up for by a collection of what nobody needs. */
-        assert_true(for_good ? failed > 50 : failed == 0);
+        assert_true(for_good ? failed > 50 : failed <= STACK_GROWTHS);
         faults_tried("F29", n - 1);
     }
 }
