@@ -175,10 +175,20 @@ describe("host's clock and loop", function()
     host.defer(function() message = select(2, hostlua.poll()) end)
     hostlua.poll()
     assert.is_truthy(message:find "inside")
-    assert.is_false(pcall(host.after, -1, print))
     assert.is_false(pcall(host.after, 1))
-    assert.is_false(pcall(host.after, 0 / 0, print))
+    assert.is_false(pcall(host.after, "soon", print))
     assert.is_false(pcall(host.defer, 1))
+  end)
+
+  it("waits for any number of seconds, from none to 31 years", function()
+    local fired = {}
+    for name, seconds in pairs { before = -1, least = math.mininteger, none = 0 / 0, most = 1e300, all = math.huge } do
+      host.after(seconds, function() fired[name] = true end)
+    end
+    hostlua.advance(1)
+    assert.same({ before = true, least = true, none = true }, fired)
+    hostlua.advance(1e9)
+    assert.same({ before = true, least = true, none = true, most = true, all = true }, fired)
   end)
 end)
 

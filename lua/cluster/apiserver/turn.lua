@@ -1,5 +1,4 @@
---- Lets others have their turn, when the request has had its own for long. For loops over what a client is shown, and
---- between the objects that it deletes.
+--- Lets others have their turn, when the request has had its own for long. For loops over what a client is shown.
 ---
 --- Not for what checks and writes in one step, nor while a table is filled that others use. A call from within the
 --- process goes on: its caller may rely on nothing to change before it returns.
