@@ -166,6 +166,23 @@ void http_refusal(const struct http_connections *all, int status, struct ml_http
 
 /* ---- our last word on a connection ---- */
 
+static void connection_set_send_bytes(struct bufferevent *bev, int bytes)
+{
+    setsockopt(bufferevent_getfd(bev), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+}
+
+static void send_close_notify(struct bufferevent *bev, SSL *ssl)
+{
+    int r = SSL_shutdown(ssl);
+    if (r < 0 && SSL_get_error(ssl, r) == SSL_ERROR_WANT_WRITE) {
+        /* The client reads so slowly that the socket is full: make room, as nothing comes
+         * afterwards. */
+        connection_set_send_bytes(bev, 2 * SEND_BYTES);
+        SSL_shutdown(ssl);
+    }
+    ERR_clear_error();
+}
+
 /* Drops what a client goes on sending after our last word: closing with unread bytes would reset
  * the connection, and the client would lose our answer. Don't use `context`: a pending call of
  * evhttp's read callback may pass an argument of its own. */
@@ -183,8 +200,7 @@ static void on_last_byte_sent(struct bufferevent *bev, void *context)
     if (evbuffer_get_length(bufferevent_get_output(bev)))
         return;
     if (ssl)
-        SSL_shutdown(ssl);
-    ERR_clear_error();
+        send_close_notify(bev, ssl);
     shutdown(bufferevent_getfd(bev), SHUT_WR);
     connection->unsent_bytes = 0;
     connection_start_timer(connection, LINGER_MS);
@@ -459,11 +475,6 @@ static void answer_plain_http(struct bufferevent *bev)
     send(bufferevent_getfd(bev), text, sizeof text - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-static void connection_set_send_bytes(struct bufferevent *bev, int bytes)
-{
-    setsockopt(bufferevent_getfd(bev), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
-}
-
 /* libevent frees the TLS state without a close_notify; without one, a client cannot distinguish the
  * end of an answer that has no length from a broken connection. */
 static void connection_end_tls(struct bufferevent *bev)
@@ -471,14 +482,7 @@ static void connection_end_tls(struct bufferevent *bev)
     SSL *ssl = bufferevent_openssl_get_ssl(bev);
     if (ssl && SSL_is_init_finished(ssl)) {
         SSL_set_shutdown(ssl, SSL_RECEIVED_SHUTDOWN); /* do not wait for the client's */
-        int r = SSL_shutdown(ssl);
-        if (r < 0 && SSL_get_error(ssl, r) == SSL_ERROR_WANT_WRITE) {
-            /* The client reads so slowly that the socket is full: make room, as nothing comes
-             * afterwards. */
-            connection_set_send_bytes(bev, 2 * SEND_BYTES);
-            SSL_shutdown(ssl);
-        }
-        ERR_clear_error();
+        send_close_notify(bev, ssl);
     } else if (ssl) {
         answer_plain_http(bev);
     }
