@@ -278,6 +278,7 @@ enum script_deadline {
 };
 int64_t script_cpu_end(enum script_deadline *out_deadline); /* what it used, ns */
 bool script_cpu_expired(void);                              /* sticky until the end */
+bool script_cpu_stopped(void);                 /* it has ended the code at least once */
 ML_RAISES void script_cpu_check(lua_State *L); /* for loops in C; does not return once expired */
 
 /* door.c: the only ways from the host into Lua. */

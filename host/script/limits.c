@@ -278,6 +278,11 @@ void script_cpu_begin(lua_State *L, int64_t budget_ns)
     timer_set(cpu.budget_ns);
 }
 
+bool script_cpu_stopped(void)
+{
+    return cpu.stopped;
+}
+
 int64_t script_cpu_end(enum script_deadline *out_deadline)
 {
     /* A pending signal reaches this thread before the call returns; none comes later. */
