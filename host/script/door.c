@@ -99,7 +99,8 @@ void script_note_place(lua_State *L)
     write_place(L, script->place, sizeof(script->place));
 }
 
-/* The deadline ends each pending __close of a deep stack anew: the first place is the one. */
+/* The deadline ends each pending __close of a deep stack anew: the first place is the one that
+ * counts. */
 static int traceback_handler(lua_State *L)
 {
     if (!script_cpu_stopped() || !script_of(L)->place[0])

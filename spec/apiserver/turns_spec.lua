@@ -92,8 +92,17 @@ describe("While a client is answered about many objects, others are served:", fu
   end)
 
   it("not while a change is told to those who watch", function()
-    local _, made = send("GET", TABLE, CONFIGMAPS .. "/c01")
-    assert.equal(0, made)
+    local gave_way, chunks = 0, {}
+    host.give_way = function() gave_way = gave_way + 1 end
+    local reply = { start = function() end, write = function(_, chunk) chunks[#chunks + 1] = chunk return 0 end }
+    server.server:handle({
+      method = "GET", path = CONFIGMAPS, query = "watch=true", headers = { accept = TABLE }, body = "",
+      client = "127.0.0.1",
+    }, reply)
+    server:configmap "new"
+    assert.matches('"type":"ADDED".*"name":"new"', table.concat(chunks))
+    assert.equal(0, gave_way)
+    reply.on_close()
   end)
 end)
 

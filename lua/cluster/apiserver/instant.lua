@@ -7,7 +7,9 @@ local null = host.json.null
 
 local M = {}
 
-local FIRST_SECOND, LAST_SECOND = -62135596800, 253402300799 -- of the years 1 to 9999
+--- Of the years 1 to 9999, in seconds since 1970.
+M.FIRST_SECOND, M.LAST_SECOND = -62135596800, 253402300799
+
 local LENGTH = #"2026-07-03T10:00:00Z"
 
 local PATTERN = "^(%d%d%d%d)%-(%d%d)%-(%d%d)T(%d%d):(%d%d):(%d%d)%.?(%d*)(.*)$"
@@ -48,7 +50,7 @@ end
 --- Seconds since 1970 as RFC 3339 in UTC: "2026-07-03T10:00:00Z". A number that is too small or too large for that
 --- becomes the first or the last instant: it may come from a client.
 function M.write(seconds)
-  local text = os.date("!%Y-%m-%dT%H:%M:%SZ", math.max(FIRST_SECOND, math.min(seconds, LAST_SECOND)))
+  local text = os.date("!%Y-%m-%dT%H:%M:%SZ", math.max(M.FIRST_SECOND, math.min(seconds, M.LAST_SECOND)))
   return ("0"):rep(LENGTH - #text) .. text
 end
 

@@ -13,8 +13,8 @@ end
 
 --- The same JSON with line breaks and two spaces a level.
 --- @param text string JSON without blanks between its parts
---- @param turn function|nil called after each object and list in it
-function M.json(text, turn)
+--- @param give_way function|nil called after each object and list in it
+function M.json(text, give_way)
   local out, depth, at = {}, 0, 1
   local function put(piece)
     out[#out + 1] = piece
@@ -46,8 +46,8 @@ function M.json(text, turn)
       elseif char == "}" or char == "]" then
         depth = depth - 1
         put(indent(depth) .. char)
-        if turn then
-          turn()
+        if give_way then
+          give_way()
         end
       else
         put(char == "," and "," .. indent(depth) or ": ")
@@ -94,7 +94,7 @@ function write(out, value, margin, continued)
     for i, item in ipairs(value) do
       out[#out + 1] = (continued and i == 1 and "" or margin) .. "-"
       write_below(out, item, margin .. "  ", true)
-      out.turn()
+      out.give_way()
     end
     return
   end
@@ -107,9 +107,9 @@ end
 
 
 --- A JSON object as YAML, keys sorted.
---- @param turn function|nil called after each item of a list in it
-function M.yaml(value, turn)
-  local out = { turn = turn or nothing }
+--- @param give_way function|nil called after each item of a list in it
+function M.yaml(value, give_way)
+  local out = { give_way = give_way or nothing }
   write(out, value, "", false)
   return table.concat(out)
 end

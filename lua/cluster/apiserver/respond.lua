@@ -45,7 +45,7 @@ local function headers_of(request, failure)
 end
 
 
--- For what works on many objects.
+-- A function that lets others have their turn, for loops over the objects of an answer.
 local function in_turns(request)
   return function()
     turn(request)

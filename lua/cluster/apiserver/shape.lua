@@ -8,8 +8,8 @@ local store = require "cluster.apiserver.store"
 
 -- An object that cannot be stored is refused before its fields are compared and checked one by one: of the largest
 -- body that takes seconds, in which nobody else is served. A real server tells first what else is wrong with it.
-local function check_size(object)
-  if #host.json.encode(object) > store.SIZE_MAX then
+local function check_size(res, object)
+  if store.is_too_large(res, host.json.encode(object)) then
     error(status.etcd_refuses(), 0)
   end
 end
@@ -35,7 +35,7 @@ return function(res, object)
     object.metadata.managedFields = managers
   elseif res.schema and not res.builtin then
     schema.default(res.schema, object)
-    check_size(object)
+    check_size(res, object)
   end
   return unknown
 end

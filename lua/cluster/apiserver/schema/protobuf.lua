@@ -5,6 +5,7 @@
 --- kind's defaults correct them, as for JSON.
 local builtin = require "cluster.apiserver.schema.builtin"
 local host = require "cluster.host"
+local instant = require "cluster.apiserver.instant"
 local notation = require "cluster.apiserver.schema.notation"
 local syntax = require "cluster.apiserver.syntax"
 
@@ -148,9 +149,6 @@ end
 local TEXT, NUMBERS, EITHER = { BYTES }, { VARINT, VARINT }, { VARINT, VARINT, BYTES }
 local ENVELOPE, TYPES = { BYTES, BYTES }, { BYTES, BYTES }
 
--- Years 1 to 9999, in seconds since 1970.
-local FIRST_SECOND, LAST_SECOND = -62135596800, 253402300799
-
 
 -- A message whose one field is JSON text; without text it is null.
 local function json_of(run)
@@ -174,13 +172,13 @@ end
 
 
 -- The zero instant is told as null, as Go does it in JSON.
-local function instant(pattern)
+local function time_of(pattern)
   return function(run)
     local values = small(run, NUMBERS)
     local seconds, nanos = values[1], values[2] or 0
     if not seconds then
       return host.json.null
-    elseif seconds < FIRST_SECOND or seconds > LAST_SECOND then
+    elseif seconds < instant.FIRST_SECOND or seconds > instant.LAST_SECOND then
       error({ "Time.UnmarshalProto: year outside of range [0,9999]" }, 0)
     end
     return os.date("!%Y-%m-%dT%H:%M:%S", seconds) .. pattern:format(nanos // 1000 % 1000000)
@@ -248,8 +246,8 @@ local SPECIAL = {
   end,
   [notation.words.RawExtension] = json_of,
   [META .. "FieldsV1"] = fields_of,
-  [META .. "Time"] = instant "Z",
-  [META .. "MicroTime"] = instant ".%06dZ",
+  [META .. "Time"] = time_of "Z",
+  [META .. "MicroTime"] = time_of ".%06dZ",
   [CRD .. "JSON"] = json_of,
   [CRD .. "JSONSchemaPropsOrArray"] = either({ note_schema, note_schemas }, list_or_schema),
   [CRD .. "JSONSchemaPropsOrStringArray"] = either({ note_schema, note_name }, list_or_schema),
