@@ -99,11 +99,10 @@ void script_note_place(lua_State *L)
     write_place(L, script->place, sizeof(script->place));
 }
 
-/* The deadline ends each pending __close of a deep stack anew: the first place is the one that
- * counts. */
+/* Once stopped, each pending __close is ended anew; stop_script noted the place that counts. */
 static int traceback_handler(lua_State *L)
 {
-    if (!script_cpu_stopped() || !script_of(L)->place[0])
+    if (!script_cpu_stopped())
         script_note_place(L);
     return 1;
 }

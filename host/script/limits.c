@@ -203,9 +203,10 @@ void *script_allocate(void *ud, void *ptr, size_t osize, size_t nsize)
  * and Lua yields. */
 ML_RAISES static void stop_script(lua_State *L)
 {
+    if (!cpu.stopped)
+        script_note_place(L); /* now: yielding from a hook steps back one instruction */
     cpu.stopped = true;
     if (lua_isyieldable(L)) {
-        script_note_place(L); /* now: yielding from a hook steps back one instruction */
         lua_yield(L, 0);
         return;
     }

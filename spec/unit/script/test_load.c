@@ -78,6 +78,9 @@ static void test_load_bad_file_is_refused_with_its_line(void **state)
         {"require '../b'", "a.lua:1: require: a module's name has letters"},
         {"require 'a'", "requires itself"},
         {"while true do end", "a.lua:1: used more than 50 ms of CPU time"},
+        {"local x <close> = setmetatable({}, { __close = function()\n  while true do end\nend })\n"
+         "error 'first'",
+         "a.lua:2: used more than 50 ms of CPU time"},
         {"local t = {} for i = 1, 1e8 do t[i] = i end", "out of memory (limit 1 MiB)"},
         {"\nrequire('moonloop').kind('a/b/c', 'X')",
          "a.lua:2: moonloop.kind(apiVersion, kind [, selection])"},
