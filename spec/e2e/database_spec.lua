@@ -80,7 +80,9 @@ for engine, facts in pairs(ENGINES) do
 
     -- Runs these lines in another pod; all must go well. Returns the answers.
     local function ask(lines)
-      local url = api.get("Database", ns, "db").status.connectionString
+      local url = wait.till("a connection string", 60, function()
+        return api.get("Database", ns, "db").status.connectionString
+      end)
       local ok, said = operators.client(ns, "db-secrets", ("URL=%s\n%s%s%s"):format(url, facts.say, AS, lines))
       assert.is_true(ok, said)
       return said
@@ -179,12 +181,16 @@ for engine, facts in pairs(ENGINES) do
     served("comes back with its data when its server is gone", function()
       local pod = api.get("Pod", ns, "db-0").metadata.uid
       api.delete("Pod", ns, "db-0")
-      wait.till("another pod", 60, function()
+      wait.till("another pod to be ready", 60, function() -- the Database may not have lost its Ready yet
         local is = api.get("Pod", ns, "db-0")
-        return is and is.metadata.uid ~= pod
+        local ready = is and is.metadata.uid ~= pod and cluster.condition(is, "Ready")
+        return ready and ready.status == "True"
       end)
       operators.till_ready("Database", ns, "db", 60)
-      assert.equal("0\n", not runs and "0\n" or ask [[say admin "SELECT count(*) FROM theirs"]])
+      assert.equal("0\n", not runs and "0\n" or ask [[
+        until say admin "SELECT 1" >/dev/null 2>&1; do sleep 0.2; done
+        say admin "SELECT count(*) FROM theirs"
+      ]])
     end)
 
     served("goes, with all that it has and the data", function()
