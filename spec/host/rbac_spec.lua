@@ -134,8 +134,9 @@ describe("moonloop rbac", function()
   end)
 
   it("reads neither comments nor texts as calls, and reads modules", function()
-    local path = folder("owns = { ConfigMap },", "local s = 'ctx.delete(x)' --[[ ctx.patch(x) ]] -- ctx.apply(x)\n"
-      .. "parts.make(thing, ctx)", "local parts = require 'parts'\n")
+    local path = folder("owns = { ConfigMap },",
+      "local s = 'ctx.delete(thing)' --[[ ctx.delete(thing) ]] -- ctx.delete(thing)\n"
+        .. "parts.make(thing, ctx)", "local parts = require 'parts'\n")
     shell.write(path .. "/parts.lua", 'return { make = function(thing, c)\n'
       .. '  c.ensure { apiVersion = "v1", kind = "ConfigMap", metadata = { name = thing.metadata.name } }\nend }\n')
     shell.write(path .. "/other.lua", "return { never = function(ctx, x) ctx.delete(x) end }\n")

@@ -76,6 +76,8 @@ static void test_run_that_asked_the_server_has_none(void **state)
     expect_of("", "{ fields = 'spec.nodeName=n' }",
               "local p = pod(at) p.metadata.name = 'y' ctx.apply(p)", "it asks the server itself",
               0);
+    expect_of("", "{ fields = 'spec.nodeName=n' }", "ctx.create(pod(at))",
+              "it writes what is not watched in full", 0);
 }
 
 static void test_run_of_which_a_write_was_refused_has_none(void **state)
