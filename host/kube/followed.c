@@ -3,6 +3,7 @@
 #include "kube/followed.h"
 
 #include "codec/json.h"
+#include "kube/kind.h"
 
 void ml_followed_mark(const char *controller, const struct ml_object *owner, struct ml_buf *out)
 {
@@ -31,5 +32,5 @@ bool ml_followed_key(const struct ml_object *object, const char *controller,
     if (!ml_str_is(name, controller) && !*formerly)
         return false;
     struct ml_str key = ml_str_cut(&mark, ' ');
-    return key.len > 0 && mark.len > 0 && ml_buf_append_str(out_key, key);
+    return ml_key_valid(key) && mark.len > 0 && ml_buf_append_str(out_key, key);
 }

@@ -14,7 +14,8 @@ void ml_followed_mark(const char *controller, const struct ml_object *owner, str
 /* The annotation of the object in this JSON; empty when it has none without escapes. */
 struct ml_str ml_followed_annotation(struct ml_str json, const char *name);
 
-/* Appends the key of the object that this one belongs to by the annotation. False: none that this
+/* Appends the key of the object that this one belongs to by the annotation, a key that an object
+ * can have: anybody may write the annotation, and no server checks it. False: none that this
  * controller follows, by its name or one of `formerly`, up to NULL. */
 bool ml_followed_key(const struct ml_object *object, const char *controller,
                      const char *const *formerly, struct ml_buf *out_key);

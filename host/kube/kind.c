@@ -163,6 +163,12 @@ bool ml_name_valid(struct ml_str name)
     return before != '.' && before != '-';
 }
 
+bool ml_key_valid(struct ml_str key)
+{
+    struct ml_str name = key, ns = ml_str_cut(&name, '/');
+    return name.ptr ? ml_name_valid(ns) && ml_name_valid(name) : ml_name_valid(key);
+}
+
 int ml_name_check(struct ml_str name, struct ml_err *err)
 {
     if (ml_name_valid(name))

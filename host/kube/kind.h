@@ -56,6 +56,9 @@ bool ml_name_valid(struct ml_str name);
  * bytes; a name has at most 253". */
 int ml_name_check(struct ml_str name, struct ml_err *err);
 
+/* True for a key that an object can have: a valid name, and a valid namespace if it has one. */
+bool ml_key_valid(struct ml_str key);
+
 /* Log fields that name the object of a line, with controller-runtime's keys and in its order; `key`
  * is that of the object. Include base/log.h first. */
 #define ML_OBJECT_FIELDS(controller_name, kind_name, key)                                          \

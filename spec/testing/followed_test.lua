@@ -46,6 +46,21 @@ describe("Children that cannot be owned", function()
       "things/a/status" }, paths)
   end)
 
+  it("may carry any text as the name of their owner", function()
+    local long = ("x"):rep(70000)
+    for i, owner in ipairs { "default/" .. long, long .. "/a", "default/a/" .. long, "default/", "/a", "A_B" } do
+      world.apply {
+        apiVersion = ConfigMap.apiVersion, kind = ConfigMap.kind,
+        metadata = {
+          name = "stray-" .. i, namespace = "elsewhere",
+          annotations = { ["moonloop.dev/owner"] = "thing " .. owner .. " u1" },
+        },
+      }
+    end
+    world.apply(thing "1 red")
+    world.expect(Thing, "a", { status = { size = 1 } })
+  end)
+
   it("come back, and are put right", function()
     world.apply(thing "1 red")
     world.delete(ClusterRole, "a")

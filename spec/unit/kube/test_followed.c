@@ -65,11 +65,42 @@ static void test_followed_mark_may_be_anything(void **state)
     ml_dict_unref(dict);
 }
 
+/* Nobody checks an annotation: a name in it may be longer than any key, or none at all. */
+static void test_followed_owner_that_no_object_can_be_is_none(void **state)
+{
+    (void)state;
+    ML_AUTO(ml_buf_fini) struct ml_buf long_name = ML_BUF_INIT;
+    struct ml_dict *dict = ml_dict_new();
+    for (int i = 0; i < 70000; i++)
+        ml_buf_putc(&long_name, 'x');
+    const char *const owners[][2] = {
+        {"a/", ml_buf_cstr(&long_name)},
+        {ml_buf_cstr(&long_name), "/x"},
+        {"a/x/", ml_buf_cstr(&long_name)},
+        {"a/", ""},
+        {"/", "x"},
+        {"a_b", "/x"},
+        {"a/", ".."},
+    };
+    for (size_t i = 0; i < ML_COUNT(owners); i++) {
+        ML_AUTO(ml_buf_fini) struct ml_buf key = ML_BUF_INIT;
+        ML_AUTO_FREE char *annotations = ml_asprintf(
+            ",\"annotations\":{\"moonloop.dev/owner\":\"site %s%s u1\"}", owners[i][0],
+            owners[i][1]);
+        struct ml_object *child = object_of(dict, annotations);
+        if (ml_followed_key(child, "site", none, &key))
+            fail_msg("owner %zu leads to a key of %zu bytes", i, key.len);
+        ml_object_unref(child);
+    }
+    ml_dict_unref(dict);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_followed_mark_leads_to_the_owner),
         cmocka_unit_test(test_followed_mark_may_be_anything),
+        cmocka_unit_test(test_followed_owner_that_no_object_can_be_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

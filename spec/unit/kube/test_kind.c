@@ -131,6 +131,21 @@ static void test_name_valid_keeps_urls_in_shape(void **state)
     assert_false(ml_name_valid((struct ml_str){long_name, 254}));
 }
 
+static void test_key_valid_takes_one_or_two_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key;
+        bool valid;
+    } rows[] = {
+        {"a", true},    {"ns/a", true},    {"", false},      {"/", false},     {"/a", false},
+        {"ns/", false}, {"ns/a/b", false}, {"n s/a", false}, {"ns/..", false}, {"..", false},
+    };
+    for (size_t i = 0; i < ML_COUNT(rows); i++)
+        if (ml_key_valid(ml_str_of(rows[i].key)) != rows[i].valid)
+            fail_msg("%s", rows[i].key);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -140,6 +155,7 @@ int main(void)
         cmocka_unit_test(test_url_query_starts_and_goes_on),
         cmocka_unit_test(test_key_comes_apart),
         cmocka_unit_test(test_name_valid_keeps_urls_in_shape),
+        cmocka_unit_test(test_key_valid_takes_one_or_two_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
