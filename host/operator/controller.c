@@ -18,11 +18,12 @@ bool controller_acts(const struct ml_controller *self, struct ml_str key)
 
 /* ---- metrics ---- */
 
-static void collect_keys_owned(void *context)
+static void collect_keys(void *context)
 {
     struct ml_controller *self = context;
     size_t cursor = 0, owned = 0;
-    if (!self->current)
+    ml_metric_set(self->metrics.keys, (double)ml_keys_len(&self->keys));
+    if (!self->current || !self->metrics.keys_owned)
         return;
     const struct ml_store *store = ml_revision_store(self->current);
     for (struct ml_object *object; (object = ml_store_next(store, &cursor));)
@@ -95,13 +96,14 @@ static void register_metrics(struct ml_controller *self)
     self->payer.throttled = register_counter(
         self, "moonloop_script_throttled_total",
         "Times that the script had used more than its share of the CPU.");
-    if (!self->cluster->shard)
-        return;
-    metrics->keys_owned = register_gauge(self, "moonloop_shard_keys_owned",
-                                         "Objects that this replica acts on, by controller.");
-    self->owned_collector = (struct ml_metrics_collector){.collect = collect_keys_owned,
-                                                          .context = self};
-    ml_metrics_on_collect(self->cluster->metrics, &self->owned_collector);
+    metrics->keys = register_gauge(self, "moonloop_keys",
+                                   "Keys that the controller has a record of: queued, or with "
+                                   "anything that it keeps for their next reconcile.");
+    if (self->cluster->shard)
+        metrics->keys_owned = register_gauge(self, "moonloop_shard_keys_owned",
+                                             "Objects that this replica acts on, by controller.");
+    self->collector = (struct ml_metrics_collector){.collect = collect_keys, .context = self};
+    ml_metrics_on_collect(self->cluster->metrics, &self->collector);
 }
 
 /* ---- the circuit ---- */
@@ -210,7 +212,8 @@ static void on_revision_ready(void *context, struct ml_revision *revision)
         ml_revision_unref(old);
     }
     ml_enqueue_filter_reset_backoff(self->filter);
-    ml_repeats_clear(&self->failures);
+    ml_keys_forget_all_failures(&self->keys);
+    ml_repeats_clear(&self->index_failures);
     ml_read_sets_drop_all(self->read_sets);
     ml_custom_metrics_declare(self->custom, revision->declaration->metrics,
                               revision->declaration->metric_count);
@@ -236,37 +239,43 @@ static void on_change_of_key(void *context, struct ml_str key, const struct ml_c
         return;
     if (self->circuit.state == ML_CIRCUIT_OPEN && change_is_edit(change))
         hurry_probe(self);
-    ml_enqueue_filter_changed(self->filter, key, change);
+    struct ml_verdict verdict = ml_enqueue_filter_changed(self->filter, key, change);
+    controller_follow_verdict(self, key, &verdict);
 }
 
 /* A key's own write wakes it only as a change of an object that it owns or watches. */
 static void on_named_change(void *context, size_t kind, const struct ml_change *change)
 {
     struct ml_controller *self = context;
-    const struct ml_object *object = change->new ? change->new : change->old;
-    struct ml_change told = *change;
+    struct ml_change related = *change;
     ML_AUTO(ml_buf_fini) struct ml_buf keys = ML_BUF_INIT;
-    told.reconciled = told.child_deleted = false; /* it is the key's own in neither way */
-    ml_read_sets_find_readers(self->read_sets, kind, ml_object_key(object), &keys);
+    related.reconciled = related.child_deleted = false; /* it is the key's own in neither way */
+    ml_read_sets_find_readers(self->read_sets, kind, ml_object_key(ml_change_object(change)),
+                              &keys);
     for (size_t at = 0; at < keys.len;) {
         struct ml_str key = ml_str_of(keys.ptr + at);
         at += key.len + 1;
         if (!change->new || !ml_expectations_is_echo(self->expectations, key, change->informer,
                                                      ml_object_rv_number(change->new)))
-            on_change_of_key(self, key, &told);
+            on_change_of_key(self, key, &related);
     }
+}
+
+void controller_release_key(struct ml_controller *self, struct ml_str key)
+{
+    ml_workqueue_remove(self->queue, key);
+    ml_enqueue_filter_gone(self->filter, key);
+    ml_read_sets_drop(self->read_sets, key);
+    ml_custom_metrics_gone(self->custom, key);
+    ml_keys_forget_failures(&self->keys, key);
+    free(ml_keys_take_cause(&self->keys, key));
+    controller_forget_lookups(self, key);
 }
 
 void controller_forget_key(struct ml_controller *self, struct ml_str key)
 {
-    ml_workqueue_cancel_after(self->queue, key);
-    ml_workqueue_forget(self->queue, key);
     ml_expectations_clear(self->expectations, key);
-    ml_enqueue_filter_gone(self->filter, key);
-    ml_repeats_over(&self->failures, key);
-    ml_read_sets_drop(self->read_sets, key);
-    ml_custom_metrics_gone(self->custom, key);
-    free(ml_map_remove(&self->causes, key));
+    controller_release_key(self, key);
 }
 
 static void on_object_gone(void *context, struct ml_str key)
@@ -294,7 +303,7 @@ static void on_index_failed(void *context, struct ml_revision *revision, const s
 {
     struct ml_controller *self = context;
     ML_AUTO_FREE char *id = ml_asprintf("index %s", err->message);
-    struct ml_repeat *repeat = ml_repeats_get(&self->failures, ml_str_of(id));
+    struct ml_repeat *repeat = ml_repeats_get(&self->index_failures, ml_str_of(id));
     if (ml_script_limit_hit(revision->script) && revision == self->current)
         controller_limit_hit(self, NULL, err);
     ml_metric_add(self->metrics.errors, 1);
@@ -344,15 +353,16 @@ struct ml_controller *ml_controller_new(struct ml_cluster *cluster, const char *
     self->context = context;
     const struct ml_workqueue_opts queue = {
         .loop = cluster->loop,
+        .keys = &self->keys,
         .metrics = cluster->metrics,
         .name = self->name,
         .ready = controller_pump,
         .context = self,
     };
     self->queue = ml_workqueue_new(&queue);
-    self->expectations = ml_expectations_new(cluster->loop, cluster->client, cluster->metrics,
-                                             self->name);
-    self->read_sets = ml_read_sets_new();
+    self->expectations = ml_expectations_new(&self->keys, cluster->loop, cluster->client,
+                                             cluster->metrics, self->name);
+    self->read_sets = ml_read_sets_new(&self->keys);
     controller_make_filter(self);
     self->await = (struct ml_client_await){.again = on_server_answers, .context = self};
     ml_payer_init(&self->payer, cluster->turns, controller_pump, self);
@@ -361,7 +371,7 @@ struct ml_controller *ml_controller_new(struct ml_cluster *cluster, const char *
     ml_task_init(&self->stopped_task, report_stopped, self);
     controller_removal_init(self);
     register_metrics(self);
-    self->custom = ml_custom_metrics_new(cluster, self->name);
+    self->custom = ml_custom_metrics_new(cluster, &self->keys, self->name);
     ml_timer_init(&self->probe, cluster->loop, controller_pump, self);
     return self;
 }
@@ -374,7 +384,7 @@ void ml_controller_free(struct ml_controller *self)
     ml_timer_stop(&self->removal.check);
     ml_timer_stop(&self->probe);
     ml_client_await_stop(&self->await);
-    ml_metrics_collector_remove(&self->owned_collector);
+    ml_metrics_collector_remove(&self->collector);
     controller_cancel_work(self);
     controller_cancel_lookups(self);
     ml_buf_fini(&self->author);
@@ -382,15 +392,15 @@ void ml_controller_free(struct ml_controller *self)
     ml_revision_unref(self->current);
     ml_enqueue_filter_free(self->filter);
     ml_expectations_free(self->expectations);
-    ml_repeats_clear(&self->failures);
+    ml_repeats_clear(&self->index_failures);
     free(self->failed_key);
     free(self->failed_why);
     ml_read_sets_free(self->read_sets);
     ml_custom_metrics_free(self->custom);
-    ml_map_each (&self->causes, cursor, cause)
-        free(cause);
-    ml_map_fini(&self->causes);
     ml_workqueue_free(self->queue);
+    ml_keys_forget_all_failures(&self->keys);
+    ml_keys_forget_all_causes(&self->keys);
+    ml_keys_fini(&self->keys);
     ml_payer_drop_turns(&self->payer); /* of webhooks */
     ml_payer_fini(&self->payer);
     free(self->name);

@@ -66,14 +66,13 @@ static void record_slowed(struct ml_controller *self, struct ml_str key, const c
 static void tell_slowed(struct ml_controller *self, struct ml_str key, const char *fields,
                         const char *other)
 {
-    ML_AUTO_FREE char *id = ml_asprintf("wakes itself " ML_STR_FMT, ML_STR_ARG(key));
     ML_AUTO_FREE char *note =
         other ? ml_asprintf("controller %s and %s change the same field in turn: %s; controller %s "
                             "is slowed down",
                             self->name, other, fields, self->name)
               : ml_asprintf("each run changes what brings the next one: %s; it is slowed down",
                             fields);
-    struct ml_repeat *repeat = ml_repeats_get(&self->failures, ml_str_of(id));
+    struct ml_repeat *repeat = &ml_keys_failures(&self->keys, key)->slowed;
     if (ml_repeat_failed(repeat, ml_str_of(note), ml_clock_monotonic(self->cluster->clock)))
         ml_warn(self->cluster->log, self->name,
                 other ? "somebody else changes the same field in turn; slowing this controller down"
@@ -101,6 +100,13 @@ static void lookup_end(struct lookup *lookup, const char *other)
     free(lookup->name);
     free(lookup->field);
     free(lookup);
+}
+
+void controller_forget_lookups(struct ml_controller *self, struct ml_str key)
+{
+    ml_list_each_entry (struct lookup, lookup, &self->lookups)
+        if (ml_str_is(key, lookup->key))
+            lookup_end(lookup, NULL);
 }
 
 void controller_cancel_lookups(struct ml_controller *self)
@@ -212,7 +218,7 @@ static void look_up_other(struct ml_controller *self, struct ml_str key,
     lookup->kind = ml_informer_kind(slowed->change->informer);
     lookup->ns = ml_str_dup(ml_object_namespace(object));
     lookup->name = ml_str_dup(ml_object_name(object));
-    lookup->field = ml_str_dup(slowed->field);
+    lookup->field = ml_strdup(slowed->field);
     ml_list_push(&self->lookups, &lookup->node);
     ml_timer_init(&lookup->timer, self->cluster->loop, read_object, lookup);
     ml_timer_start(&lookup->timer, slowed->pause_ns / 2);
@@ -237,21 +243,20 @@ static const char *name_rival(struct ml_controller *self, const struct ml_slowed
     return author ? name_author(self, author) : NULL;
 }
 
-void controller_key_slowed(void *context, struct ml_str key, const struct ml_slowed *slowed)
+void controller_key_slowed(struct ml_controller *self, struct ml_str key,
+                           const struct ml_slowed *slowed)
 {
-    struct ml_controller *self = context;
     const char *rival = slowed->fight ? name_rival(self, slowed) : NULL;
     bool is_unknown = slowed->fight && !rival;
     ml_metric_add(self->metrics.slowed, 1);
-    if (is_unknown && slowed->field.len > 0 && slowed->change->new && !looks_up(self, key))
+    if (is_unknown && *slowed->field && slowed->change->new && !looks_up(self, key))
         look_up_other(self, key, slowed);
     else
         tell_slowed(self, key, slowed->fields, is_unknown ? "another client" : rival);
 }
 
-void controller_key_hot(void *context, struct ml_str key)
+void controller_key_hot(struct ml_controller *self, struct ml_str key)
 {
-    struct ml_controller *self = context;
     ml_warn(self->cluster->log, self->name,
             "script asks to be called again at once, again and again; slowing it down",
             CONTROLLER_KEY_FIELDS(self, key));

@@ -19,13 +19,8 @@ struct controller_metrics {
     struct ml_metric *slowed;
     struct ml_metric *skipped, *read_set_bytes;
     struct ml_metric *circuit_open;
+    struct ml_metric *keys;
     struct ml_metric *keys_owned; /* of a member of a shard group; else NULL */
-};
-
-/* Why a key waits in the queue, for the debug line of its reconcile. On the heap, in one piece. */
-struct controller_cause {
-    char *text; /* behind the key */
-    char key[];
 };
 
 struct ml_controller {
@@ -33,6 +28,7 @@ struct ml_controller {
     char *name;
     const struct ml_controller_handler *handler;
     void *context;
+    struct ml_keys keys; /* all that is known about each key */
     struct ml_workqueue *queue;
     struct ml_expectations *expectations;
     struct ml_list lookups; /* of those that fight with this controller, see controller_fight.c */
@@ -40,10 +36,9 @@ struct ml_controller {
     struct ml_payer payer;  /* of the CPU time that its script takes */
     struct ml_enqueue_filter *filter;
     struct ml_read_sets *read_sets;
-    struct ml_repeats failures;    /* of keys, for the log */
-    char *failed_key, *failed_why; /* the last failure; NULL: there was none */
-    struct ml_client_await await;  /* by keys that back off because the server did not answer */
-    struct ml_map causes;          /* key -> struct controller_cause; at log level debug only */
+    struct ml_repeats index_failures; /* by message, for the log */
+    char *failed_key, *failed_why;    /* the last failure; NULL: there was none */
+    struct ml_client_await await;     /* by keys that back off because the server did not answer */
     struct ml_circuit circuit;
     struct ml_timer probe;       /* while the circuit is open: until the next probe */
     struct ml_revision *current; /* NULL before the first is live */
@@ -62,8 +57,8 @@ struct ml_controller {
     bool stopping;
     struct ml_task stopped_task;
     struct controller_metrics metrics;
-    struct ml_custom_metrics *custom;            /* of its script */
-    struct ml_metrics_collector owned_collector; /* of keys_owned */
+    struct ml_custom_metrics *custom; /* of its script */
+    struct ml_metrics_collector collector;
 };
 
 /* Log fields of a line about the controller, or about this key. */
@@ -82,7 +77,11 @@ void controller_limit_hit(struct ml_controller *self, struct ml_object *object,
                           const struct ml_err *err);
 /* The script did its work, or there is a new one. */
 void controller_circuit_close(struct ml_controller *self);
-/* The object of the key is gone: nothing of it is kept. */
+/* Another replica reconciles the key from now on. Everything about it goes, except expectations: if
+ * the key comes back, its next run still waits until the cache shows the writes of the last one. */
+void controller_release_key(struct ml_controller *self, struct ml_str key);
+/* The object of the key is gone: everything about the key goes, and so does its record; a run under
+ * way keeps what it needs until its end. */
 void controller_forget_key(struct ml_controller *self, struct ml_str key);
 /* Behind whatever somebody changes meanwhile. */
 void controller_enqueue_at_start(struct ml_controller *self, struct ml_str key);
@@ -92,10 +91,12 @@ void controller_enqueue_at_start(struct ml_controller *self, struct ml_str key);
 /* The author of the change, for the enqueue filter. */
 const char *controller_author_of(void *controller, struct ml_str key,
                                  const struct ml_change *change, bool *own);
-/* Tells that a key is slowed: in the log, by an Event, and by a metric. For the enqueue filter. */
-void controller_key_slowed(void *controller, struct ml_str key, const struct ml_slowed *slowed);
-void controller_key_hot(void *controller, struct ml_str key);
-/* Ends all look-ups of managers. */
+/* Reports that a key is slowed: in the log, by an Event, and by a metric. */
+void controller_key_slowed(struct ml_controller *self, struct ml_str key,
+                           const struct ml_slowed *slowed);
+void controller_key_hot(struct ml_controller *self, struct ml_str key);
+/* Ends the look-ups of managers for this key, or all of them. */
+void controller_forget_lookups(struct ml_controller *self, struct ml_str key);
 void controller_cancel_lookups(struct ml_controller *self);
 
 /* controller_removal.c */
@@ -109,8 +110,11 @@ void controller_removal_init(struct ml_controller *self);
 
 /* The cached object of a key; NULL when there is none. */
 struct ml_object *controller_object(const struct ml_controller *self, struct ml_str key);
-/* The enqueue filter, which gives its keys to the queue. After the expectations. */
+/* The enqueue filter. After the expectations. */
 void controller_make_filter(struct ml_controller *self);
+/* Does as the filter decided: enqueues the key, reports that it is slowed. Frees the verdict. */
+void controller_follow_verdict(struct ml_controller *self, struct ml_str key,
+                               struct ml_verdict *verdict);
 /* Logs, once for each revision, that its runs have no read sets any more. */
 void controller_report_reads_off(struct ml_controller *self);
 /* Sets the cause in the debug line of the key's next reconcile: "start", "requeue", "retry", or the

@@ -2,8 +2,6 @@
  * and what becomes of a key that has ended. */
 #include "operator/controller_internal.h"
 
-#include <stdio.h>
-
 /* Keys of low priority under way at once, so that an edit finds the loop, the client and the server
  * free: while 5,000 objects of a start are worked off it waits 1, 6 and 26 ms beside 2, 8 and 32 of
  * them (bench/scenarios/overtake.sh, medians of one quiet run each). */
@@ -19,8 +17,8 @@ struct work {
     enum ml_reconcile_call call;
     const struct ml_revision *revision; /* that it runs */
     int64_t started_ns;
-    struct controller_cause *cause; /* NULL: not known, or not to be logged */
-    bool probes;                    /* whether the script stays within its limits again */
+    char *cause; /* NULL: not known, or not to be logged */
+    bool probes; /* it is a try whether the script stays within its limits again */
     struct ml_list node;
 };
 
@@ -29,13 +27,9 @@ void controller_note_cause(struct ml_controller *self, struct ml_str key, const 
 {
     if (!self->cluster->log || self->cluster->log->level > ML_LOG_DEBUG)
         return;
-    size_t text_size = strlen(what) + 1 + object_key.len + 1;
-    struct controller_cause *cause = ml_alloc(sizeof *cause + key.len + text_size);
-    memcpy(cause->key, key.ptr, key.len);
-    cause->text = cause->key + key.len;
-    snprintf(cause->text, text_size, "%s%s" ML_STR_FMT, what, object_key.len ? " " : "",
-             ML_STR_ARG(object_key));
-    free(ml_map_put(&self->causes, (struct ml_str){cause->key, key.len}, cause));
+    ml_keys_set_cause(
+        &self->keys, key,
+        ml_asprintf("%s%s" ML_STR_FMT, what, object_key.len ? " " : "", ML_STR_ARG(object_key)));
 }
 
 /* "Pod default/x: status.phase". */
@@ -65,15 +59,19 @@ static bool on_asked_if_uncertain(void *context, struct ml_str key)
     return uncertain;
 }
 
-static void on_key_woken(void *context, struct ml_str key, const struct ml_change *change)
+void controller_follow_verdict(struct ml_controller *self, struct ml_str key,
+                               struct ml_verdict *verdict)
 {
-    struct ml_controller *self = context;
-    const struct ml_object *object = !change ? NULL : change->new ? change->new : change->old;
-    if (object)
-        note_change_as_cause(self, key, change, ml_object_key(object));
-    else
+    if (verdict->slowed.change)
+        controller_key_slowed(self, key, &verdict->slowed);
+    if (verdict->wakes && verdict->cause)
+        note_change_as_cause(self, key, verdict->cause,
+                             ml_object_key(ml_change_object(verdict->cause)));
+    else if (verdict->wakes)
         controller_note_cause(self, key, "changes", ML_STR(""));
-    ml_workqueue_add(self->queue, key, ML_PRIORITY_NORMAL);
+    if (verdict->wakes)
+        ml_workqueue_add(self->queue, key, ML_PRIORITY_NORMAL);
+    ml_verdict_fini(verdict);
 }
 
 struct ml_object *controller_object(const struct ml_controller *self, struct ml_str key)
@@ -83,18 +81,15 @@ struct ml_object *controller_object(const struct ml_controller *self, struct ml_
 
 void controller_make_filter(struct ml_controller *self)
 {
-    struct ml_enqueue_filter_handler handler = {
-        .wake = on_key_woken,
+    const struct ml_enqueue_filter_questions questions = {
         .matters = on_asked_if_it_matters,
         .uncertain = on_asked_if_uncertain,
         .author = controller_author_of,
-        .slowed = controller_key_slowed,
-        .hot = controller_key_hot,
+        /* In virtual time such a key takes nobody's core, and `moonloop test` reports it. */
+        .slows_hot_keys = ml_turns_metered(self->cluster->turns),
     };
-    /* In virtual time nobody's core is taken, and what has no end is told as that. */
-    if (!ml_turns_metered(self->cluster->turns))
-        handler.hot = NULL;
-    self->filter = ml_enqueue_filter_new(self->cluster->loop, self->expectations, &handler, self);
+    self->filter = ml_enqueue_filter_new(&self->keys, self->cluster->loop, self->expectations,
+                                         &questions, self);
 }
 
 /* What the cache shows of it is not what the server has. */
@@ -108,9 +103,12 @@ static void mark_cache_stale(struct ml_controller *self, struct ml_str key)
 static void requeue_after(const struct work *work, enum ml_priority priority, int64_t delay_ns)
 {
     struct ml_controller *self = work->controller;
+    bool hot;
+    int64_t restrained_ns = ml_enqueue_filter_restrain(self->filter, work->key, delay_ns, &hot);
+    if (hot)
+        controller_key_hot(self, work->key);
     controller_note_cause(self, work->key, "requeue", ML_STR(""));
-    ml_workqueue_add_after(self->queue, work->key, priority,
-                           ml_enqueue_filter_restrain(self->filter, work->key, delay_ns));
+    ml_workqueue_add_after(self->queue, work->key, priority, restrained_ns);
 }
 
 /* A failure that usually passes is told on its object once that has failed for so long while the
@@ -181,6 +179,11 @@ static void end_work(struct work *work, bool good)
 {
     struct ml_controller *self = work->controller;
     ml_list_remove(&work->node);
+    /* The run left new parts in the record. */
+    if (!controller_object(self, work->key))
+        controller_forget_key(self, work->key);
+    else if (!controller_acts(self, work->key))
+        controller_release_key(self, work->key);
     ml_expectations_ended(self->expectations, work->key, good);
     ml_workqueue_done(self->queue, work->key);
     self->in_flight--;
@@ -244,7 +247,7 @@ static void log_reconciled(const struct work *work, const struct ml_result *resu
              ML_S("reconcileID", ml_reconcile_id(work->reconcile)),
              ML_S(good ? "" : "error", result->err.message),
              ML_S(good ? "" : "errorKind", ml_err_name(result->err.kind)),
-             ML_S(work->cause ? "cause" : "", work->cause ? work->cause->text : NULL),
+             ML_S(work->cause ? "cause" : "", work->cause),
              ML_F("duration_ms", (double)took_ns / (double)ML_NS_PER_MS),
              ML_I("writes", result->writes), ML_S("result", outcome_name(result)));
 }
@@ -302,9 +305,12 @@ static void record_metrics(const struct work *work, const struct ml_result *resu
         ml_custom_metrics_record(work->controller->custom, work->key, result->notes);
 }
 
-static bool is_acted_on(const void *context, struct ml_str key)
+/* The run has ended, or was cut. */
+static void end_run(struct work *work)
 {
-    return controller_acts(context, key);
+    struct ml_controller *self = work->controller;
+    struct ml_verdict verdict = ml_enqueue_filter_ended(self->filter, work->key);
+    controller_follow_verdict(self, work->key, &verdict);
 }
 
 static void on_reconciled(void *context, const struct ml_result *result, bool wrote_status)
@@ -317,12 +323,10 @@ static void on_reconciled(void *context, const struct ml_result *result, bool wr
     update_circuit(work, result);
     keep_failure(self, work->key, result);
     self->removal.released += result->finalized && self->removal.on;
-    ml_reconcile_log_failure(work->reconcile, &self->failures, requeue_key(work, result));
+    ml_reconcile_log_failure(work->reconcile, &self->keys, requeue_key(work, result));
     keep_reads(work, result, wrote_status);
     record_metrics(work, result);
-    ml_enqueue_filter_ended(self->filter, work->key);
-    if (!controller_object(self, work->key)) /* it went during the run, which made new records */
-        controller_forget_key(self, work->key);
+    end_run(work);
     end_work(work, result->outcome == ML_OUTCOME_OK && !result->finalized);
     controller_end_when_idle(self);
     if (self->cluster->shard)
@@ -357,11 +361,13 @@ static struct ml_object *object_to_reconcile(struct ml_controller *self, struct 
     struct ml_object *object = controller_object(self, key);
     if (object && controller_acts(self, key) && controller_call_of(self, object, out))
         return object;
-    if (!object)
-        ml_expectations_clear(self->expectations, key); /* its last child goes after it */
+    if (!object) {
+        controller_forget_key(self, key);
+        return NULL;
+    }
     ml_workqueue_forget(self->queue, key);
-    ml_repeats_over(&self->failures, key);
-    free(ml_map_remove(&self->causes, key));
+    ml_keys_forget_failures(&self->keys, key);
+    free(ml_keys_take_cause(&self->keys, key));
     return NULL;
 }
 
@@ -380,7 +386,7 @@ static void on_live_read_failed(struct work *work, const struct ml_err *err)
     struct ml_controller *self = work->controller;
     const struct ml_object *object = controller_object(self, work->key);
     int64_t retry_ns = back_off(work, 0, err);
-    struct ml_repeat *repeat = ml_repeats_get(&self->failures, work->key);
+    struct ml_repeat *repeat = &ml_keys_failures(&self->keys, work->key)->reconcile;
     if (!object || err->kind == ML_ECANCELED || !on_asked_if_lasting(work)) {
         ml_debug(self->cluster->log, self->name, "the cache is behind; trying again",
                  CONTROLLER_KEY_FIELDS(self, work->key), ML_ERR_FIELDS(err));
@@ -440,7 +446,7 @@ static void begin_key(struct ml_controller *self, struct ml_str key, enum ml_pri
     work->priority = priority;
     work->call = call;
     work->started_ns = ml_clock_monotonic(self->cluster->clock);
-    work->cause = ml_map_remove(&self->causes, key);
+    work->cause = ml_keys_take_cause(&self->keys, key);
     work->probes = ml_call_runs_script(call) && ml_circuit_begin(&self->circuit);
     ml_list_push(&self->works, &work->node);
     self->in_flight++;
@@ -501,10 +507,20 @@ static void cut_lost_work(struct work *work)
                 CONTROLLER_KEY_FIELDS(self, work->key),
                 ML_S("reconcileID", ml_reconcile_id(work->reconcile)));
         ml_reconcile_cancel(work->reconcile);
-        ml_read_sets_drop(self->read_sets, work->key);
-        ml_enqueue_filter_ended(self->filter, work->key);
+        end_run(work);
     }
     end_work(work, false);
+}
+
+static void release_lost_keys(struct ml_controller *self)
+{
+    ml_keys_each(&self->keys, key)
+    {
+        struct ml_key *record = ml_keys_ref(&self->keys, ml_key_str(key));
+        if (!controller_acts(self, ml_key_str(record)))
+            controller_release_key(self, ml_key_str(record));
+        ml_key_unref(record);
+    }
 }
 
 bool ml_controller_hand_over(struct ml_controller *self, bool cut)
@@ -518,7 +534,7 @@ bool ml_controller_hand_over(struct ml_controller *self, bool cut)
         else
             idle = false;
     }
-    ml_custom_metrics_keep(self->custom, is_acted_on, self);
+    release_lost_keys(self);
     controller_end_when_idle(self);
     return idle;
 }

@@ -1,10 +1,8 @@
 /* Decides which changes wake a key, and when: echoes of its own writes, keys that wake themselves,
- * fights. controller.c brings changes; controller_work.c takes the keys that wake, and says which
- * run. */
+ * fights. */
 #include "operator/enqueue_filter.h"
 
 #include "base/list.h"
-#include "base/map.h"
 #include "kube/object_diff.h"
 #include "operator/field_rates.h"
 
@@ -23,8 +21,9 @@
 
 #define PARTS_OF_EDITS (ML_PART_SPEC | ML_PART_LABELS | ML_PART_ANNOTATIONS)
 
-/* All that is known about a key; freed as soon as it says nothing. */
-struct entry {
+/* The filter's part of a key's record; freed as soon as it has nothing to keep. */
+struct ml_key_pace {
+    struct ml_key *key;
     struct ml_change *held; /* up to HELD_MAX, with a reference to each object */
     uint8_t held_count;
     bool overflow; /* there were more */
@@ -33,77 +32,64 @@ struct entry {
     uint32_t hot;    /* runs in a row that asked to be called again at once */
     bool is_hot;     /* this one did */
     bool by_edit;    /* somebody's edit ended a pause; until what was slowed changes again */
-    bool slowed;     /* this run was, and that is told */
+    bool slowed;     /* this run was, and a verdict says so */
     int64_t due_ns;  /* when the run that was asked for is due; 0: none was */
     int64_t edit_ns; /* the bucket of edits, as in field_rates_fill */
     struct field_rates rates;
     struct ml_list node; /* in `rated`, while it has rates */
-    size_t key_len;
-    char key[];
 };
 
 struct ml_enqueue_filter {
     struct ml_loop *loop;
-    struct ml_enqueue_filter_handler handler;
+    struct ml_enqueue_filter_questions questions;
     void *context;
     struct ml_expectations *expectations;
-    struct ml_map entries; /* key -> entry */
-    struct ml_list rated;  /* entries with rates; those looked at longest ago come first */
+    struct ml_keys *keys;
+    size_t len;           /* keys with a part */
+    struct ml_list rated; /* entries with rates; those looked at longest ago come first */
     struct common_rates common;
 };
 
-static struct ml_str key_of(const struct entry *entry)
+static struct ml_key_pace *entry_find(const struct ml_enqueue_filter *self, struct ml_str key)
 {
-    return (struct ml_str){entry->key, entry->key_len};
+    const struct ml_key *record = ml_keys_find(self->keys, key);
+    return record ? record->pace : NULL;
 }
 
-static struct entry *entry_get(struct ml_enqueue_filter *self, struct ml_str key)
+static struct ml_key_pace *entry_get(struct ml_enqueue_filter *self, struct ml_str key)
 {
-    struct entry *entry = ml_map_get(&self->entries, key);
+    struct ml_key_pace *entry = entry_find(self, key);
     if (entry)
         return entry;
-    entry = ml_zalloc(sizeof *entry + key.len);
-    memcpy(entry->key, key.ptr, key.len);
-    entry->key_len = key.len;
+    entry = ml_new(struct ml_key_pace);
     ml_list_init(&entry->node);
-    ml_map_put(&self->entries, key_of(entry), entry);
+    entry->key = ml_keys_ref(self->keys, key);
+    entry->key->pace = entry;
+    self->len++;
     return entry;
 }
 
-struct ml_change ml_change_ref(const struct ml_change *change)
+static void drop_held(struct ml_key_pace *entry)
 {
-    if (change->old)
-        ml_object_ref(change->old);
-    if (change->new)
-        ml_object_ref(change->new);
-    return *change;
-}
-
-void ml_change_unref(const struct ml_change *copy)
-{
-    ml_object_unref(copy->old);
-    ml_object_unref(copy->new);
-}
-
-static void drop_held(struct entry *entry)
-{
-    for (size_t i = 0; i < entry->held_count; i++)
+    for (size_t i = 0; entry->held && i < entry->held_count; i++)
         ml_change_unref(&entry->held[i]);
     free(ml_take(&entry->held));
     entry->held_count = 0;
     entry->overflow = false;
 }
 
-static void entry_free(struct ml_enqueue_filter *self, struct entry *entry)
+static void entry_free(struct ml_enqueue_filter *self, struct ml_key_pace *entry)
 {
-    ml_map_remove(&self->entries, key_of(entry));
     drop_held(entry);
     ml_list_remove(&entry->node);
     field_rates_fini(&entry->rates);
+    entry->key->pace = NULL;
+    ml_key_unref(entry->key);
+    self->len--;
     free(entry);
 }
 
-static void entry_settle(struct ml_enqueue_filter *self, struct entry *entry)
+static void entry_settle(struct ml_enqueue_filter *self, struct ml_key_pace *entry)
 {
     if (entry->rates.len > 0 && ml_list_empty(&entry->node))
         ml_list_push(&self->rated, &entry->node);
@@ -121,7 +107,8 @@ static void expire_rates(struct ml_enqueue_filter *self, size_t count)
 {
     int64_t now_ns = now_of(self);
     while (count-- > 0 && !ml_list_empty(&self->rated)) {
-        struct entry *entry = ml_container_of(ml_list_shift(&self->rated), struct entry, node);
+        struct ml_key_pace *entry = ml_container_of(ml_list_shift(&self->rated), struct ml_key_pace,
+                                                    node);
         field_rates_expire(&entry->rates, now_ns);
         entry_settle(self, entry);
     }
@@ -134,11 +121,6 @@ static uint64_t object_hash(struct ml_str kind, struct ml_str ns, struct ml_str 
     return (ml_hash(kind) * 31 + ml_hash(ns)) * 31 + ml_hash(name);
 }
 
-static const struct ml_object *object_of(const struct ml_change *change)
-{
-    return change->new ? change->new : change->old;
-}
-
 static struct ml_str kind_of(const struct ml_change *change)
 {
     return ml_str_of(ml_informer_kind(change->informer)->kind);
@@ -146,7 +128,7 @@ static struct ml_str kind_of(const struct ml_change *change)
 
 static uint64_t hash_of_change(const struct ml_change *change)
 {
-    const struct ml_object *object = object_of(change);
+    const struct ml_object *object = ml_change_object(change);
     return object_hash(kind_of(change), ml_object_namespace(object), ml_object_name(object));
 }
 
@@ -169,7 +151,7 @@ static uint64_t hash_of_grandowner(const struct ml_owner *owner, struct ml_str n
 
 static void hash_owners(const struct ml_change *change, uint64_t out[2])
 {
-    const struct ml_object *object = object_of(change);
+    const struct ml_object *object = ml_change_object(change);
     struct ml_str ns = ml_object_namespace(object);
     struct ml_owner owner;
     out[0] = out[1] = 0;
@@ -182,7 +164,7 @@ static void hash_owners(const struct ml_change *change, uint64_t out[2])
 /* The state of a walk over the fields of one change. */
 struct visit {
     struct ml_enqueue_filter *self;
-    struct entry *entry;
+    struct ml_key_pace *entry;
     const struct ml_change *change;
     uint64_t object;
     size_t fields;
@@ -190,8 +172,8 @@ struct visit {
     bool is_edit;           /* by somebody else, in a field that is not slowed */
     enum field_cause cause; /* of an own change */
     struct field_verdict verdict;
-    struct ml_buf slowed; /* "Thing d/a: spec.a, spec.b" */
-    struct ml_buf first;  /* "spec.a" */
+    struct ml_buf slowed; /* as the fields of ml_slowed */
+    struct ml_buf first;
 };
 
 static void visit_fini(struct visit *visit)
@@ -246,7 +228,7 @@ static void note_contest(void *context, const struct ml_field_change *field)
         !field_rates_is_slowed(&visit->entry->rates, ref))
         visit->is_edit = true;
     field_rates_contest(&visit->entry->rates, ref, visit->author,
-                        ml_object_rv_number(object_of(visit->change)), now_of(visit->self));
+                        ml_object_rv_number(ml_change_object(visit->change)), now_of(visit->self));
 }
 
 static bool is_leaving(const struct ml_change *change)
@@ -255,7 +237,7 @@ static bool is_leaving(const struct ml_change *change)
            !ml_object_deleting(change->old);
 }
 
-static void end_pause(struct ml_enqueue_filter *self, struct entry *entry)
+static void end_pause(struct ml_enqueue_filter *self, struct ml_key_pace *entry)
 {
     if (field_rates_fill(&entry->edit_ns, EDIT_NS, FREE_EDITS * EDIT_NS, now_of(self)))
         return;
@@ -268,7 +250,7 @@ static void end_pause(struct ml_enqueue_filter *self, struct entry *entry)
 static void note_change_by_other(struct ml_enqueue_filter *self, struct ml_str key,
                                  const struct ml_change *change, const char *author)
 {
-    struct entry *entry = ml_map_get(&self->entries, key);
+    struct ml_key_pace *entry = entry_find(self, key);
     struct visit visit = {.self = self, .change = change, .author = author};
     uint64_t owners[2];
     bool is_known = entry && field_rates_know_object(&entry->rates, hash_of_change(change));
@@ -302,7 +284,7 @@ static bool is_wish(const struct ml_change *change, const struct ml_field_change
 static void count_field(void *context, const struct ml_field_change *field)
 {
     struct visit *visit = context;
-    struct entry *entry = visit->entry;
+    struct ml_key_pace *entry = visit->entry;
     if (visit->fields++ >= FIELDS_MAX)
         return;
     const struct field_change change = {
@@ -323,31 +305,30 @@ static void count_field(void *context, const struct ml_field_change *field)
     } else {
         ml_buf_printf(&visit->slowed, ML_STR_FMT " " ML_STR_FMT ": " ML_STR_FMT,
                       ML_STR_ARG(kind_of(visit->change)),
-                      ML_STR_ARG(ml_object_key(object_of(visit->change))), ML_STR_ARG(name));
+                      ML_STR_ARG(ml_object_key(ml_change_object(visit->change))), ML_STR_ARG(name));
         ml_buf_append_str(&visit->first, field ? name : ML_STR(""));
     }
     if (!visit->verdict.fight)
         visit->verdict = verdict;
 }
 
-static void report_slowed(struct visit *visit)
+static void slow_key(struct visit *visit, struct ml_slowed *out)
 {
-    struct entry *entry = visit->entry;
-    const struct ml_slowed slowed = {
-        .fields = ml_buf_cstr(&visit->slowed),
+    struct ml_key_pace *entry = visit->entry;
+    *out = (struct ml_slowed){
+        .fields = ml_buf_take(&visit->slowed),
         .change = visit->change,
-        .field = ml_buf_str(&visit->first),
+        .field = ml_buf_take(&visit->first),
         .fight = visit->verdict.fight,
-        .rival = visit->verdict.rival,
+        .rival = visit->verdict.rival ? ml_strdup(visit->verdict.rival) : NULL,
         .rival_rv = visit->verdict.rival_rv,
         .pause_ns = entry->rates.paused_until_ns - now_of(visit->self),
     };
     entry->slowed = true;
-    visit->self->handler.slowed(visit->self->context, key_of(entry), &slowed);
 }
 
 /* Making and deleting objects one after the other is how many scripts go about their work. */
-static enum field_cause cause_of_own_change(const struct entry *entry,
+static enum field_cause cause_of_own_change(const struct ml_key_pace *entry,
                                             const struct ml_change *change, bool is_status)
 {
     if (is_status)
@@ -356,7 +337,7 @@ static enum field_cause cause_of_own_change(const struct entry *entry,
 }
 
 static void count_own_change(struct ml_enqueue_filter *self, struct ml_str key,
-                             const struct ml_change *change, bool is_status)
+                             const struct ml_change *change, bool is_status, struct ml_slowed *out)
 {
     ML_AUTO(visit_fini)
     struct visit visit = {.self = self, .entry = entry_get(self, key), .change = change};
@@ -365,13 +346,13 @@ static void count_own_change(struct ml_enqueue_filter *self, struct ml_str key,
     if (visit.slowed.len > 0) {
         visit.entry->by_edit = false;
         if (!visit.entry->slowed)
-            report_slowed(&visit);
+            slow_key(&visit, out);
     }
     entry_settle(self, visit.entry);
 }
 
 /* The last ones are kept: the first of them may have been answered by the run itself. */
-static void hold_change(struct entry *entry, const struct ml_change *change)
+static void hold_change(struct ml_key_pace *entry, const struct ml_change *change)
 {
     if (entry->held_count == HELD_MAX) {
         entry->overflow = true;
@@ -391,55 +372,67 @@ enum effect {
 };
 
 static enum effect judge_change(struct ml_enqueue_filter *self, struct ml_str key,
-                                const struct ml_change *change)
+                                const struct ml_change *change, struct ml_slowed *slowed)
 {
+    const struct ml_enqueue_filter_questions *ask = &self->questions;
     bool own = false;
-    const char *author = self->handler.author
-                             ? self->handler.author(self->context, key, change, &own)
-                             : NULL;
+    const char *author = ask->author ? ask->author(self->context, key, change, &own) : NULL;
     bool is_own = is_echo(self, key, change) || own;
     if (!is_own) {
-        if (!self->handler.matters(self->context, key, change, false))
+        if (!ask->matters(self->context, key, change, false))
             return SKIPPED;
         note_change_by_other(self, key, change, author);
         return WAKES;
     }
     bool is_status = is_status_only(change);
-    count_own_change(self, key, change, is_status);
+    count_own_change(self, key, change, is_status, slowed);
     if (!is_status)
         return WAKES;
-    self->handler.matters(self->context, key, change, true);
+    ask->matters(self->context, key, change, true);
     return WAKES_NOT;
 }
 
-/* Wakes the key for the first of these changes that does. When those that do not do not matter, it
- * wakes all the same if others may have passed by; the last of them is then what is named. */
-static void wake_by_changes(struct ml_enqueue_filter *self, struct ml_str key,
-                            const struct ml_change *changes, size_t count, bool overflow)
+/* The first of these changes that wakes the key is the cause. If none of the changes is relevant,
+ * still wake the key when relevant changes may have been missed; the last change is then the
+ * cause. */
+static struct ml_verdict judge_changes(struct ml_enqueue_filter *self, struct ml_str key,
+                                       const struct ml_change *changes, size_t count, bool overflow)
 {
+    struct ml_verdict verdict = {.wakes = false};
     const struct ml_change *first = NULL, *skipped = NULL;
     for (size_t i = 0; i < count; i++) {
-        enum effect effect = judge_change(self, key, &changes[i]);
+        enum effect effect = judge_change(self, key, &changes[i], &verdict.slowed);
         if (effect == SKIPPED)
             skipped = &changes[i];
         else if (effect == WAKES && !first)
             first = &changes[i];
     }
-    if (overflow || first)
-        self->handler.wake(self->context, key, overflow ? NULL : first);
-    else if (skipped && self->handler.uncertain(self->context, key))
-        self->handler.wake(self->context, key, skipped);
+    bool missed = !overflow && !first && skipped && self->questions.uncertain(self->context, key);
+    verdict.wakes = overflow || first || missed;
+    verdict.cause = overflow ? NULL : first ? first : missed ? skipped : NULL;
+    return verdict;
 }
 
-struct ml_enqueue_filter *ml_enqueue_filter_new(struct ml_loop *loop,
+void ml_verdict_fini(struct ml_verdict *verdict)
+{
+    free(verdict->slowed.fields);
+    free(verdict->slowed.field);
+    free(verdict->slowed.rival);
+    for (size_t i = 0; i < verdict->held_count; i++)
+        ml_change_unref(&verdict->held[i]);
+    free(verdict->held);
+}
+
+struct ml_enqueue_filter *ml_enqueue_filter_new(struct ml_keys *keys, struct ml_loop *loop,
                                                 struct ml_expectations *expectations,
-                                                const struct ml_enqueue_filter_handler *handler,
+                                                const struct ml_enqueue_filter_questions *questions,
                                                 void *context)
 {
     struct ml_enqueue_filter *self = ml_new(struct ml_enqueue_filter);
+    self->keys = keys;
     self->loop = loop;
     self->expectations = expectations;
-    self->handler = *handler;
+    self->questions = *questions;
     self->context = context;
     ml_list_init(&self->rated);
     return self;
@@ -449,28 +442,26 @@ void ml_enqueue_filter_free(struct ml_enqueue_filter *self)
 {
     if (!self)
         return;
-    ml_map_each (&self->entries, cursor, entry)
-        entry_free(self, entry);
-    ml_map_fini(&self->entries);
+    ml_keys_each(self->keys, key) if (key->pace) entry_free(self, key->pace);
     free(self);
 }
 
-void ml_enqueue_filter_changed(struct ml_enqueue_filter *self, struct ml_str key,
-                               const struct ml_change *change)
+struct ml_verdict ml_enqueue_filter_changed(struct ml_enqueue_filter *self, struct ml_str key,
+                                            const struct ml_change *change)
 {
-    struct entry *entry = ml_map_get(&self->entries, key);
+    struct ml_key_pace *entry = entry_find(self, key);
     if (change->child_deleted)
         ml_expectations_child_deleted(self->expectations, key);
-    if (entry && entry->under_way)
-        hold_change(entry, change);
-    else
-        wake_by_changes(self, key, change, 1, false);
+    if (!entry || !entry->under_way)
+        return judge_changes(self, key, change, 1, false);
+    hold_change(entry, change);
+    return (struct ml_verdict){.wakes = false};
 }
 
 void ml_enqueue_filter_begun(struct ml_enqueue_filter *self, struct ml_str key)
 {
     expire_rates(self, 2);
-    struct entry *entry = entry_get(self, key);
+    struct ml_key_pace *entry = entry_get(self, key);
     bool due = entry->due_ns != 0 && now_of(self) >= entry->due_ns;
     field_rates_begin_run(&entry->rates, due);
     entry->under_way = true;
@@ -480,42 +471,46 @@ void ml_enqueue_filter_begun(struct ml_enqueue_filter *self, struct ml_str key)
 
 int64_t ml_enqueue_filter_pause(const struct ml_enqueue_filter *self, struct ml_str key)
 {
-    const struct entry *entry = ml_map_get(&self->entries, key);
+    const struct ml_key_pace *entry = entry_find(self, key);
     return entry ? ML_MAX(entry->rates.paused_until_ns - now_of(self), 0) : 0;
 }
 
 /* The pause of a run that asks to be called again after `delay_ns`. */
-static int64_t pause_of_hot(struct ml_enqueue_filter *self, struct entry *entry, int64_t delay_ns)
+static int64_t pause_of_hot(const struct ml_enqueue_filter *self, struct ml_key_pace *entry,
+                            int64_t delay_ns, bool *out_hot)
 {
-    if (delay_ns >= HOT_NS || !self->handler.hot)
+    if (delay_ns >= HOT_NS || !self->questions.slows_hot_keys)
         return 0;
     entry->is_hot = true;
     entry->hot = ML_MIN(entry->hot + 1, HOT_FREE_RUNS + HOT_DOUBLINGS + 1);
     if (entry->hot <= HOT_FREE_RUNS)
         return 0;
     uint32_t doublings = entry->hot - HOT_FREE_RUNS - 1;
-    if (doublings == 0)
-        self->handler.hot(self->context, key_of(entry));
+    *out_hot = doublings == 0;
     return ML_MIN(HOT_NS << doublings, HOT_PAUSE_MAX);
 }
 
 int64_t ml_enqueue_filter_restrain(struct ml_enqueue_filter *self, struct ml_str key,
-                                   int64_t delay_ns)
+                                   int64_t delay_ns, bool *out_hot)
 {
-    struct entry *entry = ml_map_get(&self->entries, key);
+    struct ml_key_pace *entry = entry_find(self, key);
     ml_assert(entry && entry->under_way);
+    *out_hot = false;
     entry->asks_back = delay_ns < ASKS_BACK_NS;
     if (!entry->asks_back && delay_ns < INT64_MAX - now_of(self))
         entry->due_ns = now_of(self) + delay_ns;
-    int64_t hot_ns = pause_of_hot(self, entry, delay_ns);
+    int64_t hot_ns = pause_of_hot(self, entry, delay_ns, out_hot);
     return ML_MAX(delay_ns, hot_ns);
 }
 
-void ml_enqueue_filter_ended(struct ml_enqueue_filter *self, struct ml_str key)
+struct ml_verdict ml_enqueue_filter_ended(struct ml_enqueue_filter *self, struct ml_str key)
 {
-    struct entry *entry = ml_map_get(&self->entries, key);
+    struct ml_key_pace *entry = entry_find(self, key);
     ml_assert(entry && entry->under_way);
-    wake_by_changes(self, key, entry->held, entry->held_count, entry->overflow);
+    struct ml_verdict verdict = judge_changes(self, key, entry->held, entry->held_count,
+                                              entry->overflow);
+    verdict.held = ml_take(&entry->held);
+    verdict.held_count = entry->held_count;
     drop_held(entry);
     entry->under_way = false;
     if (!entry->is_hot)
@@ -523,10 +518,11 @@ void ml_enqueue_filter_ended(struct ml_enqueue_filter *self, struct ml_str key)
     if (!ml_expectations_echo_pending(self->expectations, key))
         entry->asks_back = false;
     entry_settle(self, entry);
+    return verdict;
 }
 
 /* Begins anew. */
-static void entry_forgive(struct ml_enqueue_filter *self, struct entry *entry)
+static void entry_forgive(struct ml_enqueue_filter *self, struct ml_key_pace *entry)
 {
     ml_list_remove(&entry->node);
     field_rates_fini(&entry->rates);
@@ -538,7 +534,7 @@ static void entry_forgive(struct ml_enqueue_filter *self, struct entry *entry)
 
 void ml_enqueue_filter_gone(struct ml_enqueue_filter *self, struct ml_str key)
 {
-    struct entry *entry = ml_map_get(&self->entries, key);
+    struct ml_key_pace *entry = entry_find(self, key);
     if (!entry)
         return;
     drop_held(entry);
@@ -549,12 +545,11 @@ void ml_enqueue_filter_gone(struct ml_enqueue_filter *self, struct ml_str key)
 void ml_enqueue_filter_reset_backoff(struct ml_enqueue_filter *self)
 {
     self->common = (struct common_rates){0};
-    ml_map_each (&self->entries, cursor, entry)
-        entry_forgive(self, entry);
+    ml_keys_each(self->keys, key) if (key->pace) entry_forgive(self, key->pace);
 }
 
 size_t ml_enqueue_filter_len(struct ml_enqueue_filter *self)
 {
-    expire_rates(self, self->entries.len);
-    return self->entries.len;
+    expire_rates(self, self->len);
+    return self->len;
 }

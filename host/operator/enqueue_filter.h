@@ -40,76 +40,75 @@
  * key's run is under way are held until it has ended, when all answers are known. */
 #pragma once
 
+#include "operator/change.h"
 #include "state/expectations.h"
 
 struct ml_enqueue_filter;
 
-/* A change from a watch; objects as in ml_listener, borrowed. */
-struct ml_change {
-    const struct ml_informer *informer;
-    struct ml_object *old, *new;
-    bool reconciled;    /* it is the key's own object, not a related one */
-    bool child_deleted; /* a child of the key was deleted */
-    uint64_t number;    /* ml_informer_changes when it came */
-};
-
-/* A copy that holds the objects, until ml_change_unref. */
-struct ml_change ml_change_ref(const struct ml_change *change);
-void ml_change_unref(const struct ml_change *copy);
-
-/* A key that is slowed. Everything is valid during the call. */
+/* A key is slowed: once for each run that changes too often what it changes. */
 struct ml_slowed {
-    const char *fields;             /* "ConfigMap d/a: data.time" */
-    const struct ml_change *change; /* one of them */
-    struct ml_str field;            /* the first of these, as ml_object_diff names it; empty: the
+    char *fields;                   /* "ConfigMap d/a: data.time" */
+    const struct ml_change *change; /* one of them; NULL: the key is not slowed */
+    char *field;                    /* the first of these, as ml_object_diff names it; empty: the
                                        object was made or deleted */
     bool fight;                     /* somebody else changes them, too */
-    const char *rival;              /* who that is; NULL: not known when its change came */
+    char *rival;                    /* its name; NULL: not known when its change came */
     uint64_t rival_rv;              /* the version that it wrote last */
     int64_t pause_ns;
 };
 
-struct ml_enqueue_filter_handler {
-    /* Reconcile the key. `change` wakes it; NULL: there were too many changes to name one. */
-    void (*wake)(void *context, struct ml_str key, const struct ml_change *change);
+/* The filter's decision about a change, or about all that were held during a run. */
+struct ml_verdict {
+    bool wakes;                    /* reconcile the key */
+    const struct ml_change *cause; /* it wakes the key; NULL: too many changes to name one */
+    struct ml_slowed slowed;
+    struct ml_change *held; /* the changes of a run, which `cause` and `slowed` point at */
+    size_t held_count;
+};
+
+void ml_verdict_fini(struct ml_verdict *verdict);
+
+/* Questions of the filter. */
+struct ml_enqueue_filter_questions {
     /* Can this change by somebody else bring the key to another result? `own_status`: it is the
-     * status that its last run returned; what comes of it does not count. And after changes that
-     * cannot: is that uncertain? If not, the key is not woken by them. */
+     * status that its last run returned; the answer does not count. And after changes that cannot:
+     * is that uncertain? If not, the key is not woken by them. */
     bool (*matters)(void *context, struct ml_str key, const struct ml_change *change,
                     bool own_status);
     bool (*uncertain)(void *context, struct ml_str key);
-    /* Who made the change? Returns a name in words ("controller b"), valid until the next call;
-     * NULL: not known. `own`: a run of this very key did. The function may be NULL. */
+    /* The author of the change. Returns a name in words ("controller b"), valid until the next
+     * call; NULL: not known. `own`: a run of this very key made it. The function may be NULL. */
     const char *(*author)(void *context, struct ml_str key, const struct ml_change *change,
                           bool *own);
-    /* It is slowed: once for each run that changes too often what it changes. */
-    void (*slowed)(void *context, struct ml_str key, const struct ml_slowed *slowed);
-    /* Its runs ask to be called again at once, and are slowed from now on. Called once, until a run
-     * asks for something else. NULL: such keys are not slowed. */
-    void (*hot)(void *context, struct ml_str key);
+    /* Slow keys whose runs ask to be called again at once. */
+    bool slows_hot_keys;
 };
 
-/* `expectations` outlives it; `handler` is copied. */
-struct ml_enqueue_filter *ml_enqueue_filter_new(struct ml_loop *loop,
+/* `keys` and `expectations` outlive it; it keeps a part of each record. `questions` is copied. */
+struct ml_enqueue_filter *ml_enqueue_filter_new(struct ml_keys *keys, struct ml_loop *loop,
                                                 struct ml_expectations *expectations,
-                                                const struct ml_enqueue_filter_handler *handler,
+                                                const struct ml_enqueue_filter_questions *questions,
                                                 void *context);
 void ml_enqueue_filter_free(struct ml_enqueue_filter *filter); /* NULL is fine */
 
 /* A change concerns the key: every change comes through here. Reports a deleted child to the
- * expectations. */
-void ml_enqueue_filter_changed(struct ml_enqueue_filter *filter, struct ml_str key,
-                               const struct ml_change *change);
+ * expectations. The verdict is valid as long as `change` is, until ml_verdict_fini. */
+ML_NODISCARD struct ml_verdict ml_enqueue_filter_changed(struct ml_enqueue_filter *filter,
+                                                         struct ml_str key,
+                                                         const struct ml_change *change);
 
 /* The run of a key, from its beginning (when the caches show all that it wrote before) to its
  * end; the caller reports the end to the expectations after this. */
 void ml_enqueue_filter_begun(struct ml_enqueue_filter *filter, struct ml_str key);
 /* In how many ns the key may run; 0: now. */
 int64_t ml_enqueue_filter_pause(const struct ml_enqueue_filter *filter, struct ml_str key);
-/* The run asks to be called again after `delay_ns`; returns the delay that it gets. */
+/* The run asks to be called again after `delay_ns`; returns the delay that it gets. `out_hot`: such
+ * runs are slowed from now on, until one asks for something else; true once. */
 int64_t ml_enqueue_filter_restrain(struct ml_enqueue_filter *filter, struct ml_str key,
-                                   int64_t delay_ns);
-void ml_enqueue_filter_ended(struct ml_enqueue_filter *filter, struct ml_str key);
+                                   int64_t delay_ns, bool *out_hot);
+/* Returns the verdict on the changes that came during the run. */
+ML_NODISCARD struct ml_verdict ml_enqueue_filter_ended(struct ml_enqueue_filter *filter,
+                                                       struct ml_str key);
 
 /* The object of the key was deleted. */
 void ml_enqueue_filter_gone(struct ml_enqueue_filter *filter, struct ml_str key);

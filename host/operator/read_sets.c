@@ -2,22 +2,21 @@
  * controller_work.c puts them in and asks; controller.c drops them. */
 #include "operator/read_sets.h"
 
-#include "base/map.h"
 #include "codec/json.h"
 #include "kube/object_diff.h"
 #include "operator/reconciled.h"
 
 #define SCRIPT_KINDS 64 /* more than a script declares */
 
-struct entry {
+/* The set of a key: a part of its record. */
+struct ml_key_reads {
+    struct ml_key *key;
     struct ml_read_set *set;
     uint64_t objects;                   /* as in ml_read_versions */
     struct ml_read_list_version *lists; /* NULL: none; `changes`: all up to that one are known */
-    uint16_t key_len;
     uint8_t list_count;
     bool awaits_echo; /* the status that the run wrote has not come back yet */
     uint32_t passed;  /* the change that was let pass last; a key may be told of one twice */
-    char key[];
 };
 
 /* A read set that keys share. */
@@ -37,36 +36,40 @@ struct looked_for {
 /* The objects that a key looks for, and for each the link in its list of readers. */
 struct reader {
     struct looked_for *what;
-    struct lookups *of;
+    struct ml_key_lookups *of;
     struct ml_list node;
 };
 
-struct lookups {
+/* Another part of its record. */
+struct ml_key_lookups {
+    struct ml_key *key;
     struct reader *readers;
     size_t count;
-    size_t key_len;
-    char key[];
 };
 
 struct ml_read_sets {
-    struct ml_set entries;
-    struct ml_map lookups;    /* key -> struct lookups */
+    struct ml_keys *keys;
     struct ml_map looked_for; /* name -> struct looked_for */
     struct ml_map shared;     /* bytes -> shared */
     size_t bytes;
     struct ml_buf field;
 };
 
-static struct ml_str key_of_entry(const void *value)
+static struct ml_key_reads *find_entry(const struct ml_read_sets *self, struct ml_str key)
 {
-    const struct entry *entry = value;
-    return (struct ml_str){entry->key, entry->key_len};
+    const struct ml_key *record = ml_keys_find(self->keys, key);
+    return record ? record->reads : NULL;
 }
 
-static size_t bytes_of_entry(const struct entry *entry)
+static struct ml_key_lookups *find_lookups(const struct ml_read_sets *self, struct ml_str key)
 {
-    return offsetof(struct entry, key) + entry->key_len +
-           entry->list_count * sizeof(*entry->lists) + sizeof(void *) + sizeof(uint32_t);
+    const struct ml_key *record = ml_keys_find(self->keys, key);
+    return record ? record->lookups : NULL;
+}
+
+static size_t bytes_of_entry(const struct ml_key_reads *entry)
+{
+    return sizeof *entry + entry->list_count * sizeof *entry->lists;
 }
 
 static size_t bytes_of_shared(const struct shared *shared)
@@ -75,10 +78,10 @@ static size_t bytes_of_shared(const struct shared *shared)
            ml_read_set_bytes(shared->set).len;
 }
 
-struct ml_read_sets *ml_read_sets_new(void)
+struct ml_read_sets *ml_read_sets_new(struct ml_keys *keys)
 {
     struct ml_read_sets *self = ml_new(struct ml_read_sets);
-    self->entries.key = key_of_entry;
+    self->keys = keys;
     return self;
 }
 
@@ -106,12 +109,13 @@ static void unshare(struct ml_read_sets *self, struct ml_read_set *set)
     free(shared);
 }
 
-static void entry_free(struct ml_read_sets *self, struct entry *entry)
+static void entry_free(struct ml_read_sets *self, struct ml_key_reads *entry)
 {
-    ml_set_remove(&self->entries, key_of_entry(entry));
     self->bytes -= bytes_of_entry(entry);
     unshare(self, entry->set);
     free(entry->lists);
+    entry->key->reads = NULL;
+    ml_key_unref(entry->key);
     free(entry);
 }
 
@@ -122,10 +126,9 @@ static size_t bytes_of_looked_for(const struct looked_for *what)
     return sizeof *what + what->name_len + sizeof(struct ml_map_slot) + 2 * sizeof(uint32_t);
 }
 
-static size_t bytes_of_lookups(const struct lookups *lookups)
+static size_t bytes_of_lookups(const struct ml_key_lookups *lookups)
 {
-    return sizeof *lookups + lookups->key_len + lookups->count * sizeof *lookups->readers +
-           sizeof(struct ml_map_slot) + 2 * sizeof(uint32_t);
+    return sizeof *lookups + lookups->count * sizeof *lookups->readers;
 }
 
 static struct looked_for *looked_for_get(struct ml_read_sets *self, size_t kind, struct ml_str key)
@@ -145,9 +148,8 @@ static struct looked_for *looked_for_get(struct ml_read_sets *self, size_t kind,
     return what;
 }
 
-static void lookups_free(struct ml_read_sets *self, struct lookups *lookups)
+static void lookups_free(struct ml_read_sets *self, struct ml_key_lookups *lookups)
 {
-    ml_map_remove(&self->lookups, (struct ml_str){lookups->key, lookups->key_len});
     self->bytes -= bytes_of_lookups(lookups);
     for (size_t i = 0; i < lookups->count; i++) {
         struct looked_for *what = lookups->readers[i].what;
@@ -158,11 +160,13 @@ static void lookups_free(struct ml_read_sets *self, struct lookups *lookups)
         self->bytes -= bytes_of_looked_for(what);
         free(what);
     }
+    lookups->key->lookups = NULL;
+    ml_key_unref(lookups->key);
     free(lookups->readers);
     free(lookups);
 }
 
-static bool looks_for(const struct lookups *lookups, size_t kind, struct ml_str key)
+static bool looks_for(const struct ml_key_lookups *lookups, size_t kind, struct ml_str key)
 {
     for (size_t i = 0; lookups && i < lookups->count; i++) {
         const struct looked_for *what = lookups->readers[i].what;
@@ -199,16 +203,14 @@ static bool is_missed(const struct ml_revision *revision, size_t kind, struct ml
                                             ml_object_rv_number(now)));
 }
 
-static struct lookups *lookups_new(struct ml_str key, size_t most)
+static struct ml_key_lookups *lookups_new(size_t most)
 {
-    struct lookups *lookups = ml_zalloc(sizeof *lookups + key.len);
-    lookups->key_len = key.len;
-    memcpy(lookups->key, key.ptr, key.len);
+    struct ml_key_lookups *lookups = ml_new(struct ml_key_lookups);
     lookups->readers = ml_zalloc(most * sizeof *lookups->readers);
     return lookups;
 }
 
-static void add_reader(struct ml_read_sets *self, struct lookups *lookups, size_t kind,
+static void add_reader(struct ml_read_sets *self, struct ml_key_lookups *lookups, size_t kind,
                        struct ml_str key)
 {
     struct reader *reader = &lookups->readers[lookups->count++];
@@ -221,12 +223,12 @@ bool ml_read_sets_look(struct ml_read_sets *self, const struct ml_revision *revi
                        const struct ml_object *owner, const struct ml_read_names *names)
 {
     struct ml_str key = ml_object_key(owner), name;
-    struct lookups *old = ml_map_get(&self->lookups, key);
+    struct ml_key_lookups *old = find_lookups(self, key);
     size_t cursor = 0, kind;
     uint64_t version;
     bool missed = false;
     size_t most = names->count + (size_t)__builtin_popcountll(names->whole_kinds);
-    struct lookups *lookups = lookups_new(key, most);
+    struct ml_key_lookups *lookups = lookups_new(most);
     while (ml_read_names_next(names, &cursor, &kind, &name, &version)) {
         const struct ml_informer *informer = revision->informers[kind];
         if (is_told_anyway(revision, kind, ml_store_get(ml_informer_store(informer), name), owner))
@@ -248,7 +250,8 @@ bool ml_read_sets_look(struct ml_read_sets *self, const struct ml_revision *revi
         free(lookups);
         return missed;
     }
-    ml_map_put(&self->lookups, (struct ml_str){lookups->key, lookups->key_len}, lookups);
+    lookups->key = ml_keys_ref(self->keys, key);
+    lookups->key->lookups = lookups;
     self->bytes += bytes_of_lookups(lookups);
     return missed;
 }
@@ -267,7 +270,7 @@ void ml_read_sets_find_readers(const struct ml_read_sets *self, size_t kind, str
         if (!what)
             continue;
         ml_list_each_entry (struct reader, reader, &what->readers) {
-            ml_buf_append(out, reader->of->key, reader->of->key_len);
+            ml_buf_append_str(out, ml_key_str(reader->of->key));
             ml_buf_putc(out, '\0');
         }
     }
@@ -277,10 +280,14 @@ void ml_read_sets_find_readers(const struct ml_read_sets *self, size_t kind, str
 
 void ml_read_sets_drop_all(struct ml_read_sets *self)
 {
-    ml_set_each (&self->entries, cursor, entry)
-        entry_free(self, entry);
-    ml_map_each (&self->lookups, place, lookups)
-        lookups_free(self, lookups);
+    ml_keys_each(self->keys, key)
+    {
+        struct ml_key_lookups *lookups = key->lookups;
+        if (key->reads)
+            entry_free(self, key->reads);
+        if (lookups)
+            lookups_free(self, lookups);
+    }
 }
 
 void ml_read_sets_free(struct ml_read_sets *self)
@@ -288,8 +295,6 @@ void ml_read_sets_free(struct ml_read_sets *self)
     if (!self)
         return;
     ml_read_sets_drop_all(self);
-    ml_set_fini(&self->entries);
-    ml_map_fini(&self->lookups);
     ml_map_fini(&self->looked_for);
     ml_map_fini(&self->shared);
     ml_buf_fini(&self->field);
@@ -298,20 +303,20 @@ void ml_read_sets_free(struct ml_read_sets *self)
 
 static void drop_set(struct ml_read_sets *self, struct ml_str key)
 {
-    struct entry *entry = ml_set_get(&self->entries, key);
+    struct ml_key_reads *entry = find_entry(self, key);
     if (entry)
         entry_free(self, entry);
 }
 
 void ml_read_sets_drop(struct ml_read_sets *self, struct ml_str key)
 {
-    struct lookups *lookups = ml_map_get(&self->lookups, key);
+    struct ml_key_lookups *lookups = find_lookups(self, key);
     drop_set(self, key);
     if (lookups)
         lookups_free(self, lookups);
 }
 
-static void put_versions(struct entry *entry, const struct ml_read_versions *versions)
+static void put_versions(struct ml_key_reads *entry, const struct ml_read_versions *versions)
 {
     size_t bytes = versions->list_count * sizeof(*entry->lists);
     entry->objects = versions->objects;
@@ -326,15 +331,14 @@ void ml_read_sets_put(struct ml_read_sets *self, struct ml_str key, struct ml_re
                       const struct ml_read_versions *versions, bool wrote_status)
 {
     drop_set(self, key);
-    if (!set || key.len > UINT16_MAX)
+    if (!set)
         return;
-    struct entry *entry = ml_zalloc(sizeof *entry + key.len);
-    memcpy(entry->key, key.ptr, key.len);
-    entry->key_len = (uint16_t)key.len;
+    struct ml_key_reads *entry = ml_new(struct ml_key_reads);
+    entry->key = ml_keys_ref(self->keys, key);
+    entry->key->reads = entry;
     entry->set = share(self, set);
     entry->awaits_echo = wrote_status;
     put_versions(entry, versions);
-    ml_set_put(&self->entries, entry);
     self->bytes += bytes_of_entry(entry);
 }
 
@@ -371,10 +375,10 @@ static bool own_change_matters(struct ml_read_sets *self, const struct ml_revisi
 }
 
 /* The change did not matter: what was read is what there is now. */
-static void note_passed(struct entry *entry, size_t kind, bool is_self,
+static void note_passed(struct ml_key_reads *entry, size_t kind, bool is_self,
                         const struct ml_change *change)
 {
-    struct ml_str key = key_of_entry(entry);
+    struct ml_str key = ml_key_str(entry->key);
     ML_AUTO(ml_buf_fini) struct ml_buf read = ML_BUF_INIT;
     size_t cursor = 0, read_kind;
     uint32_t passed = (uint32_t)(change->number * SCRIPT_KINDS + kind + 1);
@@ -399,7 +403,7 @@ static void note_passed(struct entry *entry, size_t kind, bool is_self,
 bool ml_read_sets_matters(struct ml_read_sets *self, const struct ml_revision *revision,
                           struct ml_str key, const struct ml_change *change, bool own_status)
 {
-    struct entry *entry = ml_set_get(&self->entries, key);
+    struct ml_key_reads *entry = find_entry(self, key);
     ml_buf_clear(&self->field);
     if (!entry || ml_script_reads_off(revision->script) || change->child_deleted)
         return true;
@@ -429,7 +433,7 @@ static uint64_t version_now(const struct ml_revision *revision, size_t kind, str
 bool ml_read_sets_uncertain(const struct ml_read_sets *self, const struct ml_revision *revision,
                             struct ml_str key)
 {
-    const struct entry *entry = ml_set_get(&self->entries, key);
+    const struct ml_key_reads *entry = find_entry(self, key);
     ML_AUTO(ml_buf_fini) struct ml_buf read = ML_BUF_INIT;
     size_t cursor = 0, kind;
     if (!entry || entry->awaits_echo)

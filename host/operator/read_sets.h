@@ -8,10 +8,12 @@
 #pragma once
 
 #include "operator/revision.h"
+#include "state/key.h"
 
 struct ml_read_sets;
 
-struct ml_read_sets *ml_read_sets_new(void);
+/* `keys` outlive them; they keep two parts of each record. */
+struct ml_read_sets *ml_read_sets_new(struct ml_keys *keys);
 void ml_read_sets_free(struct ml_read_sets *sets); /* NULL is fine */
 
 /* The last run of the key, by this revision's script, has ended. `set` NULL: no read set. Takes its

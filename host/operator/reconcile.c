@@ -126,16 +126,15 @@ static void tell_recovery(const struct ml_reconcile *self, const struct ml_repea
         record_event(self, false, "Reconciled", "the reconcile that failed before has succeeded");
 }
 
-void ml_reconcile_log_failure(struct ml_reconcile *self, struct ml_repeats *failures,
-                              int64_t retry_ns)
+void ml_reconcile_log_failure(struct ml_reconcile *self, struct ml_keys *keys, int64_t retry_ns)
 {
     struct ml_str key = ml_object_key(self->object);
     if (self->result.outcome == ML_OUTCOME_OK) {
-        const struct ml_repeat was = ml_repeats_over(failures, key);
+        const struct ml_repeat was = ml_keys_reconciled(keys, key);
         tell_recovery(self, &was);
         return;
     }
-    struct ml_repeat *repeat = ml_repeats_get(failures, key);
+    struct ml_repeat *repeat = &ml_keys_failures(keys, key)->reconcile;
     repeat->told = repeat->told || reconcile_failure_reason(self);
     if (failure_is_of_host(self) ||
         !ml_repeat_failed(repeat, ml_str_of(reconcile_failure_text(self)),

@@ -43,10 +43,10 @@ struct ml_reconcile *ml_reconcile_start(struct ml_revision *revision, struct ml_
 bool ml_reconcile_writes(const struct ml_reconcile *reconcile);
 /* The reconcileID of this run in the log. */
 const char *ml_reconcile_id(const struct ml_reconcile *reconcile);
-/* For `done`: logs a failure, if there was one and `failures` (which has those of each key) says
+/* For `done`: logs a failure, if there was one and the failures in the record of the key say
  * that it has to be logged again; or that it is over, which the object is told as well if it was
  * told of the failure. `retry_ns`: until the next try; -1: not by itself. */
-void ml_reconcile_log_failure(struct ml_reconcile *reconcile, struct ml_repeats *failures,
+void ml_reconcile_log_failure(struct ml_reconcile *reconcile, struct ml_keys *keys,
                               int64_t retry_ns);
 void ml_reconcile_cancel(struct ml_reconcile *reconcile); /* done is not called any more */
 

@@ -43,11 +43,11 @@ struct link {
     bool fresh; /* set by the run that is being recorded */
 };
 
-/* An object with series that go with it. */
-struct holder {
+/* The series that go with an object: a part of its key's record. */
+struct ml_key_series {
+    struct ml_key *key;
     struct link *links;
     size_t len, capacity;
-    char key[];
 };
 
 struct ml_custom_metrics {
@@ -55,7 +55,7 @@ struct ml_custom_metrics {
     const char *controller;
     struct ml_budget budget;
     struct ml_list families;
-    struct ml_map holders;
+    struct ml_keys *keys;
     struct ml_metric *dropped;
 };
 
@@ -208,29 +208,33 @@ static void unlink_series(struct series *series)
         series_free(series);
 }
 
-static struct holder *holder_get(struct ml_custom_metrics *self, struct ml_str key)
+static struct ml_key_series *holder_find(const struct ml_custom_metrics *self, struct ml_str key)
 {
-    struct holder *holder = ml_map_get(&self->holders, key);
-    size_t bytes = sizeof *holder + key.len + 1 + 2 * sizeof(struct ml_map_slot);
-    if (holder || !ml_budget_take(&self->budget, bytes))
+    const struct ml_key *record = ml_keys_find(self->keys, key);
+    return record ? record->series : NULL;
+}
+
+static struct ml_key_series *holder_get(struct ml_custom_metrics *self, struct ml_str key)
+{
+    struct ml_key_series *holder = holder_find(self, key);
+    if (holder || !ml_budget_take(&self->budget, sizeof *holder))
         return holder;
-    holder = ml_zalloc(sizeof *holder + key.len + 1);
-    memcpy(holder->key, key.ptr, key.len);
-    ml_map_put(&self->holders, (struct ml_str){holder->key, key.len}, holder);
+    holder = ml_new(struct ml_key_series);
+    holder->key = ml_keys_ref(self->keys, key);
+    holder->key->series = holder;
     return holder;
 }
 
-static void holder_free(struct ml_custom_metrics *self, struct holder *holder)
+static void holder_free(struct ml_custom_metrics *self, struct ml_key_series *holder)
 {
-    size_t key_len = strlen(holder->key);
-    ml_map_remove(&self->holders, (struct ml_str){holder->key, key_len});
-    ml_budget_give(&self->budget, sizeof *holder + key_len + 1 + 2 * sizeof(struct ml_map_slot) +
-                                      holder->capacity * sizeof *holder->links);
+    ml_budget_give(&self->budget, sizeof *holder + holder->capacity * sizeof *holder->links);
+    holder->key->series = NULL;
+    ml_key_unref(holder->key);
     free(holder->links);
     free(holder);
 }
 
-static bool holder_reserve(struct ml_custom_metrics *self, struct holder *holder)
+static bool holder_reserve(struct ml_custom_metrics *self, struct ml_key_series *holder)
 {
     if (holder->len < holder->capacity)
         return true;
@@ -245,7 +249,7 @@ static bool holder_reserve(struct ml_custom_metrics *self, struct holder *holder
 /* The series goes with the object from now on. Where there is no memory to note that, it stays. */
 static void link_series(struct ml_custom_metrics *self, struct ml_str key, struct series *series)
 {
-    struct holder *holder = holder_get(self, key);
+    struct ml_key_series *holder = holder_get(self, key);
     for (size_t i = 0; holder && i < holder->len; i++) {
         if (holder->links[i].series == series) {
             holder->links[i].fresh = true;
@@ -306,9 +310,12 @@ static void family_new(struct ml_custom_metrics *self, const struct ml_custom_me
 /* Takes the links to series of this family out of all objects. */
 static void forget_links(struct ml_custom_metrics *self, const struct family *family)
 {
-    ml_map_each (&self->holders, cursor, item) {
-        struct holder *holder = item;
+    ml_keys_each(self->keys, key)
+    {
+        struct ml_key_series *holder = key->series;
         size_t kept = 0;
+        if (!holder)
+            continue;
         for (size_t i = 0; i < holder->len; i++)
             if (holder->links[i].series->family != family)
                 holder->links[kept++] = holder->links[i];
@@ -360,7 +367,7 @@ void ml_custom_metrics_declare(struct ml_custom_metrics *self,
 
 /* ---- objects ---- */
 
-static void drop_stale_gauges(struct ml_custom_metrics *self, struct holder *holder)
+static void drop_stale_gauges(struct ml_custom_metrics *self, struct ml_key_series *holder)
 {
     size_t kept = 0;
     for (size_t i = 0; i < holder->len; i++) {
@@ -378,7 +385,7 @@ static void drop_stale_gauges(struct ml_custom_metrics *self, struct holder *hol
 void ml_custom_metrics_record(struct ml_custom_metrics *self, struct ml_str key,
                               const struct ml_custom_notes *notes)
 {
-    struct holder *holder = ml_map_get(&self->holders, key);
+    struct ml_key_series *holder = holder_find(self, key);
     for (size_t i = 0; holder && i < holder->len; i++)
         holder->links[i].fresh = false;
     for (size_t i = 0; i < ml_custom_notes_len(notes); i++) {
@@ -391,14 +398,14 @@ void ml_custom_metrics_record(struct ml_custom_metrics *self, struct ml_str key,
         if (family->declared.type == ML_CUSTOM_GAUGE || note->names_object)
             link_series(self, key, series);
     }
-    holder = ml_map_get(&self->holders, key);
+    holder = holder_find(self, key);
     if (holder)
         drop_stale_gauges(self, holder);
 }
 
 void ml_custom_metrics_gone(struct ml_custom_metrics *self, struct ml_str key)
 {
-    struct holder *holder = ml_map_get(&self->holders, key);
+    struct ml_key_series *holder = holder_find(self, key);
     if (!holder)
         return;
     for (size_t i = 0; i < holder->len; i++)
@@ -406,30 +413,14 @@ void ml_custom_metrics_gone(struct ml_custom_metrics *self, struct ml_str key)
     holder_free(self, holder);
 }
 
-void ml_custom_metrics_keep(struct ml_custom_metrics *self,
-                            bool (*keeps)(const void *context, struct ml_str key),
-                            const void *context)
-{
-    size_t count = 0, len = self->holders.len;
-    char **gone = ml_alloc((len + 1) * sizeof *gone);
-    ml_map_each (&self->holders, cursor, item) {
-        const struct holder *holder = item;
-        if (!keeps(context, ml_str_of(holder->key)))
-            gone[count++] = ml_strdup(holder->key);
-    }
-    for (size_t i = 0; i < count; i++) {
-        ml_custom_metrics_gone(self, ml_str_of(gone[i]));
-        free(gone[i]);
-    }
-    free(gone);
-}
-
 /* ---- life ---- */
 
-struct ml_custom_metrics *ml_custom_metrics_new(struct ml_cluster *cluster, const char *controller)
+struct ml_custom_metrics *ml_custom_metrics_new(struct ml_cluster *cluster, struct ml_keys *keys,
+                                                const char *controller)
 {
     struct ml_custom_metrics *self = ml_new(struct ml_custom_metrics);
     self->cluster = cluster;
+    self->keys = keys;
     self->controller = controller;
     self->budget = (struct ml_budget){.max = BYTES_MAX, .pool = &cluster->script_memory};
     ml_list_init(&self->families);
@@ -447,13 +438,7 @@ void ml_custom_metrics_free(struct ml_custom_metrics *self)
     if (!self)
         return;
     ml_custom_metrics_declare(self, NULL, 0);
-    struct holder *holder;
-    size_t cursor = 0;
-    while ((holder = ml_map_next(&self->holders, &cursor, NULL))) {
-        cursor = 0;
-        holder_free(self, holder);
-    }
-    ml_map_fini(&self->holders);
+    ml_keys_each(self->keys, key) if (key->series) holder_free(self, key->series);
     ml_assert(self->budget.used == 0);
     free(self);
 }

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "state/cluster.h"
+#include "state/key.h"
 
 #define ML_CUSTOM_METRICS_MAX 64 /* of one controller */
 #define ML_CUSTOM_SERIES_MAX  1000
@@ -44,8 +45,9 @@ size_t ml_custom_notes_add(struct ml_custom_notes *notes, const struct ml_custom
 size_t ml_custom_notes_len(const struct ml_custom_notes *notes); /* NULL: 0 */
 
 struct ml_custom_metrics; /* of one controller */
-/* `controller` is borrowed. */
-struct ml_custom_metrics *ml_custom_metrics_new(struct ml_cluster *cluster, const char *controller);
+/* `controller` is borrowed. `keys` outlive them; they keep a part of each record. */
+struct ml_custom_metrics *ml_custom_metrics_new(struct ml_cluster *cluster, struct ml_keys *keys,
+                                                const char *controller);
 void ml_custom_metrics_free(struct ml_custom_metrics *self); /* NULL is fine */
 /* A version of the script goes live that declares these: copied. */
 void ml_custom_metrics_declare(struct ml_custom_metrics *self,
@@ -54,7 +56,3 @@ void ml_custom_metrics_declare(struct ml_custom_metrics *self,
 void ml_custom_metrics_record(struct ml_custom_metrics *self, struct ml_str key,
                               const struct ml_custom_notes *notes);
 void ml_custom_metrics_gone(struct ml_custom_metrics *self, struct ml_str key);
-/* As _gone, for all objects that the function says no to. */
-void ml_custom_metrics_keep(struct ml_custom_metrics *self,
-                            bool (*keeps)(const void *context, struct ml_str key),
-                            const void *context);

@@ -1,9 +1,7 @@
-/* The ledger of own writes. state/writer.c enters each write when it is answered. Asked by
- * operator/controller_work.c before each run, by operator/enqueue_filter.c about each change, and
- * by script/run.c and ctx.c before what follows a write. */
+/* The writes of each key's run: waits for the cache to show them, knows their echoes, and reads
+ * objects that the cache may show too late. */
 #include "state/expectations.h"
 
-#include "base/map.h"
 #include "codec/json.h"
 
 #define READ_DELAY_FIRST_NS (10 * ML_NS_PER_S)
@@ -13,7 +11,7 @@
  * watch lags; of the writes of one object only the newest waits. */
 struct own_write {
     struct own_write *next;
-    struct ledger_entry *entry;
+    struct ml_key_writes *entry;
     struct ml_informer *informer; /* only compared once the wait is over */
     char *ns, *name;
     uint64_t rv;
@@ -27,10 +25,12 @@ struct own_write {
 
 enum staleness { NOT_STALE, STALE_AFTER_CONFLICT, STALE_AFTER_CHILD };
 
-/* What is known about one key. */
-struct ledger_entry {
-    struct ml_expectations *ledger;
+/* The part of a key's record. */
+struct ml_key_writes {
+    struct ml_expectations *owner;
+    struct ml_key *key;
     struct own_write *writes;
+    bool gone;                    /* its object is: no echo is waited for */
     bool under_way;               /* no write is forgotten: its echo may be held meanwhile */
     ml_expectations_ready *ready; /* of who waits; NULL: nobody does */
     void *context;
@@ -39,23 +39,17 @@ struct ledger_entry {
     enum staleness stale;
     bool verified;     /* the server has shown it since */
     uint64_t stale_rv; /* after a conflict: the cache's version that the write did not meet */
-    size_t key_len;
-    char key[];
 };
 
 struct ml_expectations {
     struct ml_loop *loop;
     struct ml_client *client;
-    struct ml_map entries; /* key -> struct ledger_entry */
+    struct ml_keys *keys;
+    size_t len; /* keys with a part */
     char *controller;
     struct ml_metric *skips;
     struct ml_metric *waiting;
 };
-
-static struct ml_str entry_key(const struct ledger_entry *entry)
-{
-    return (struct ml_str){entry->key, entry->key_len};
-}
 
 /* ---- one write ---- */
 
@@ -90,7 +84,7 @@ static void write_arm_read(struct own_write *write)
 static void write_on_read(void *context, struct ml_str body, const struct ml_err *err)
 {
     struct own_write *write = context;
-    struct ledger_entry *entry = write->entry;
+    struct ml_key_writes *entry = write->entry;
     write->reading = NULL;
     if (write_is_shown(write)) /* the watch was faster, or the informer ended */
         return;
@@ -99,7 +93,7 @@ static void write_on_read(void *context, struct ml_str body, const struct ml_err
         return;
     }
     ml_seen_wait_cancel(&write->seen);
-    ml_task_defer(&entry->check, entry->ledger->loop);
+    ml_task_defer(&entry->check, entry->owner->loop);
     /* Comes last: a listener that is notified of the change may drop the write. */
     if (!err)
         ml_informer_learn(write->informer, body);
@@ -117,7 +111,7 @@ static void write_on_read_due(void *context)
         .name = ml_str_of(write->name),
         .yields = true,
     };
-    write->reading = ml_client_send(write->entry->ledger->client, &request, write_on_read, write);
+    write->reading = ml_client_send(write->entry->owner->client, &request, write_on_read, write);
 }
 
 static void entry_check(void *entry);
@@ -125,7 +119,7 @@ static void entry_check(void *entry);
 static void write_begin_wait(struct own_write *write)
 {
     write->read_delay_ns = READ_DELAY_FIRST_NS;
-    ml_timer_init(&write->read_timer, write->entry->ledger->loop, write_on_read_due, write);
+    ml_timer_init(&write->read_timer, write->entry->owner->loop, write_on_read_due, write);
     ml_seen_wait_start(&write->seen, write->informer, ml_str_of(write->ns), write->rv, entry_check,
                        write->entry);
     write_arm_read(write);
@@ -152,54 +146,57 @@ static void write_drop(struct own_write **at)
 
 /* ---- one key ---- */
 
-static struct ledger_entry *entry_find(const struct ml_expectations *self, struct ml_str key)
+static struct ml_key_writes *entry_find(const struct ml_expectations *self, struct ml_str key)
 {
-    return ml_map_get(&self->entries, key);
+    const struct ml_key *record = ml_keys_find(self->keys, key);
+    return record ? record->writes : NULL;
 }
 
-static struct ledger_entry *entry_get(struct ml_expectations *self, struct ml_str key)
+static struct ml_key_writes *entry_get(struct ml_expectations *self, struct ml_str key)
 {
-    struct ledger_entry *entry = entry_find(self, key);
+    struct ml_key_writes *entry = entry_find(self, key);
     if (entry)
         return entry;
-    entry = ml_zalloc(sizeof *entry + key.len);
-    entry->ledger = self;
-    entry->key_len = key.len;
-    memcpy(entry->key, key.ptr, key.len);
+    entry = ml_new(struct ml_key_writes);
+    entry->owner = self;
+    entry->key = ml_keys_ref(self->keys, key);
+    entry->key->writes = entry;
+    self->len++;
     ml_task_init(&entry->check, entry_check, entry);
-    ml_map_put(&self->entries, entry_key(entry), entry);
     return entry;
 }
 
-static void entry_drop_writes(struct ledger_entry *entry)
+static void entry_drop_writes(struct ml_key_writes *entry)
 {
     while (entry->writes)
         write_drop(&entry->writes);
 }
 
-static void entry_forget_waiter(struct ledger_entry *entry)
+static void entry_forget_waiter(struct ml_key_writes *entry)
 {
     if (entry->ready && !entry->awaited)
-        ml_metric_add(entry->ledger->waiting, -1);
+        ml_metric_add(entry->owner->waiting, -1);
     entry->ready = NULL;
 }
 
-static void entry_free(struct ledger_entry *entry)
+static void entry_free(struct ml_key_writes *entry)
 {
     entry_forget_waiter(entry);
     entry_drop_writes(entry);
     ml_task_cancel(&entry->check);
-    ml_map_remove(&entry->ledger->entries, entry_key(entry));
+    entry->owner->len--;
+    entry->key->writes = NULL;
+    ml_key_unref(entry->key);
     free(entry);
 }
 
 /* Drops the writes of which nothing is left to learn, and frees the entry when it says nothing. */
-static void entry_settle(struct ledger_entry *entry)
+static void entry_settle(struct ml_key_writes *entry)
 {
     if (entry->under_way)
         return;
     for (struct own_write **at = &entry->writes; *at;) {
-        if ((*at)->returned && write_is_shown(*at))
+        if (((*at)->returned || entry->gone) && write_is_shown(*at))
             write_drop(at);
         else
             at = &(*at)->next;
@@ -209,7 +206,7 @@ static void entry_settle(struct ledger_entry *entry)
 }
 
 /* Do the caches show what was written to the kind of `informer`? NULL: to any kind. */
-static bool entry_is_shown(const struct ledger_entry *entry, const struct ml_informer *informer)
+static bool entry_is_shown(const struct ml_key_writes *entry, const struct ml_informer *informer)
 {
     for (const struct own_write *write = entry->writes; write; write = write->next)
         if ((!informer || write->informer == informer) && !write_is_shown(write))
@@ -220,7 +217,7 @@ static bool entry_is_shown(const struct ledger_entry *entry, const struct ml_inf
 /* Something was shown: ends the waits that are over, and calls who waits for that. */
 static void entry_check(void *context)
 {
-    struct ledger_entry *entry = context;
+    struct ml_key_writes *entry = context;
     for (struct own_write *write = entry->writes; write; write = write->next)
         if (write_is_shown(write))
             write_end_wait(write);
@@ -230,13 +227,13 @@ static void entry_check(void *context)
         entry_settle(entry);
         return;
     }
-    ML_AUTO_FREE char *key = ml_str_dup(entry_key(entry));
+    ML_AUTO_FREE char *key = ml_str_dup(ml_key_str(entry->key));
     entry_forget_waiter(entry);
     entry_settle(entry);
     ready(ready_context, ml_str_of(key));
 }
 
-static void entry_set_waiter(struct ledger_entry *entry, const struct ml_informer *informer,
+static void entry_set_waiter(struct ml_key_writes *entry, const struct ml_informer *informer,
                              ml_expectations_ready *ready, void *context)
 {
     entry->awaited = informer;
@@ -249,11 +246,12 @@ static void entry_set_waiter(struct ledger_entry *entry, const struct ml_informe
 bool ml_expectations_satisfied(struct ml_expectations *self, struct ml_str key,
                                ml_expectations_ready *ready, void *context)
 {
-    struct ledger_entry *entry = entry_get(self, key);
+    struct ml_key_writes *entry = entry_get(self, key);
     if (entry_is_shown(entry, NULL)) {
         entry_forget_waiter(entry);
         entry_drop_writes(entry); /* what did not come back is part of something newer that did */
         entry->under_way = true;
+        entry->gone = false;
         return true;
     }
     if (!entry->ready) {
@@ -265,7 +263,7 @@ bool ml_expectations_satisfied(struct ml_expectations *self, struct ml_str key,
 }
 
 /* The write of ns/name that the cache does not show yet, or NULL. */
-static struct own_write *entry_find_unshown(const struct ledger_entry *entry,
+static struct own_write *entry_find_unshown(const struct ml_key_writes *entry,
                                             const struct ml_informer *informer, struct ml_str ns,
                                             struct ml_str name)
 {
@@ -282,7 +280,7 @@ void ml_expectations_wrote(struct ml_expectations *self, struct ml_str key,
 {
     if (!informer || rv == ML_RV_OPAQUE)
         return;
-    struct ledger_entry *entry = entry_get(self, key);
+    struct ml_key_writes *entry = entry_get(self, key);
     struct own_write *older = entry_find_unshown(entry, informer, ns, name);
     struct own_write *write = ml_new(struct own_write);
     write->next = entry->writes;
@@ -305,15 +303,14 @@ void ml_expectations_wrote(struct ml_expectations *self, struct ml_str key,
 bool ml_expectations_shown(const struct ml_expectations *self, struct ml_str key,
                            const struct ml_informer *informer)
 {
-    const struct ledger_entry *entry = entry_find(self, key);
+    const struct ml_key_writes *entry = entry_find(self, key);
     return !entry || entry_is_shown(entry, informer);
 }
 
 bool ml_expectations_all_shown(const struct ml_expectations *self)
 {
-    ml_map_each (&self->entries, cursor, entry)
-        if (!entry_is_shown(entry, NULL))
-            return false;
+    ml_keys_each(self->keys,
+                 key) if (key->writes && !entry_is_shown(key->writes, NULL)) return false;
     return true;
 }
 
@@ -321,14 +318,14 @@ void ml_expectations_await(struct ml_expectations *self, struct ml_str key,
                            const struct ml_informer *informer, ml_expectations_ready *ready,
                            void *context)
 {
-    struct ledger_entry *entry = entry_find(self, key);
+    struct ml_key_writes *entry = entry_find(self, key);
     ml_assert(informer && entry && !entry->ready && !entry_is_shown(entry, informer));
     entry_set_waiter(entry, informer, ready, context);
 }
 
 void ml_expectations_cancel(struct ml_expectations *self, struct ml_str key)
 {
-    struct ledger_entry *entry = entry_find(self, key);
+    struct ml_key_writes *entry = entry_find(self, key);
     if (!entry)
         return;
     entry_forget_waiter(entry);
@@ -337,7 +334,7 @@ void ml_expectations_cancel(struct ml_expectations *self, struct ml_str key)
 
 void ml_expectations_ended(struct ml_expectations *self, struct ml_str key, bool good)
 {
-    struct ledger_entry *entry = entry_find(self, key);
+    struct ml_key_writes *entry = entry_find(self, key);
     ml_assert(entry && entry->under_way);
     entry->under_way = false;
     if (good && (entry->verified || entry->stale == STALE_AFTER_CONFLICT))
@@ -350,7 +347,7 @@ void ml_expectations_ended(struct ml_expectations *self, struct ml_str key, bool
 bool ml_expectations_is_echo(struct ml_expectations *self, struct ml_str key,
                              const struct ml_informer *informer, uint64_t rv)
 {
-    struct ledger_entry *entry = entry_find(self, key);
+    struct ml_key_writes *entry = entry_find(self, key);
     bool is_echo = false;
     for (struct own_write *write = entry ? entry->writes : NULL; write; write = write->next)
         if (write->informer == informer && write->rv == rv)
@@ -360,7 +357,7 @@ bool ml_expectations_is_echo(struct ml_expectations *self, struct ml_str key,
 
 bool ml_expectations_echo_pending(const struct ml_expectations *self, struct ml_str key)
 {
-    const struct ledger_entry *entry = entry_find(self, key);
+    const struct ml_key_writes *entry = entry_find(self, key);
     for (const struct own_write *write = entry ? entry->writes : NULL; write; write = write->next)
         if (!write->returned)
             return true;
@@ -371,14 +368,14 @@ bool ml_expectations_echo_pending(const struct ml_expectations *self, struct ml_
 
 void ml_expectations_child_deleted(struct ml_expectations *self, struct ml_str key)
 {
-    struct ledger_entry *entry = entry_get(self, key);
+    struct ml_key_writes *entry = entry_get(self, key);
     entry->stale = STALE_AFTER_CHILD;
     entry->verified = false;
 }
 
 void ml_expectations_conflict(struct ml_expectations *self, const struct ml_object *object)
 {
-    struct ledger_entry *entry = entry_get(self, ml_object_key(object));
+    struct ml_key_writes *entry = entry_get(self, ml_object_key(object));
     if (entry->stale != STALE_AFTER_CHILD)
         entry->stale = STALE_AFTER_CONFLICT;
     entry->stale_rv = ml_object_rv_number(object);
@@ -386,7 +383,7 @@ void ml_expectations_conflict(struct ml_expectations *self, const struct ml_obje
 }
 
 struct ml_live_read {
-    struct ml_expectations *ledger;
+    struct ml_expectations *expectations;
     struct ml_client_call *call;
     char *key;
     char *uid;
@@ -423,7 +420,7 @@ static void live_read_on_answer(void *context, struct ml_str body, const struct 
     ml_live_read_done *done = live_read->done;
     void *done_context = live_read->context;
     struct ml_err verdict = err ? *err : ML_ERR_INIT;
-    struct ledger_entry *entry = entry_find(live_read->ledger, ml_str_of(live_read->key));
+    struct ml_key_writes *entry = entry_find(live_read->expectations, ml_str_of(live_read->key));
     if (!err)
         check_live_object(live_read, body, &verdict);
     else if (err->kind == ML_ENOT_FOUND)
@@ -434,7 +431,7 @@ static void live_read_on_answer(void *context, struct ml_str body, const struct 
     done(done_context, verdict.kind ? &verdict : NULL);
 }
 
-static bool object_is_stale(const struct ledger_entry *entry, const struct ml_object *object)
+static bool object_is_stale(const struct ml_key_writes *entry, const struct ml_object *object)
 {
     return entry->stale == STALE_AFTER_CHILD ||
            (entry->stale == STALE_AFTER_CONFLICT && entry->stale_rv == ml_object_rv_number(object));
@@ -445,7 +442,7 @@ struct ml_live_read *ml_expectations_verify(struct ml_expectations *self,
                                             const struct ml_object *object, ml_live_read_done *done,
                                             void *context)
 {
-    const struct ledger_entry *entry = entry_find(self, ml_object_key(object));
+    const struct ml_key_writes *entry = entry_find(self, ml_object_key(object));
     if (!entry || !object_is_stale(entry, object))
         return NULL;
     struct ml_live_read *live_read = ml_new(struct ml_live_read);
@@ -455,7 +452,7 @@ struct ml_live_read *ml_expectations_verify(struct ml_expectations *self,
         .ns = ml_object_namespace(object),
         .name = ml_object_name(object),
     };
-    live_read->ledger = self;
+    live_read->expectations = self;
     live_read->key = ml_str_dup(ml_object_key(object));
     live_read->uid = ml_str_dup(ml_object_uid(object));
     live_read->deleting = ml_object_deleting(object);
@@ -477,10 +474,11 @@ void ml_live_read_cancel(struct ml_live_read *live_read)
 
 void ml_expectations_clear(struct ml_expectations *self, struct ml_str key)
 {
-    struct ledger_entry *entry = entry_find(self, key);
+    struct ml_key_writes *entry = entry_find(self, key);
     if (!entry)
         return;
     entry->stale = NOT_STALE;
+    entry->gone = true;
     if (!entry->under_way) {
         entry_forget_waiter(entry);
         entry_drop_writes(entry);
@@ -490,8 +488,11 @@ void ml_expectations_clear(struct ml_expectations *self, struct ml_str key)
 
 void ml_expectations_drop_informer(struct ml_expectations *self, struct ml_informer *informer)
 {
-    ml_map_each (&self->entries, cursor, value) {
-        struct ledger_entry *entry = value;
+    ml_keys_each(self->keys, key)
+    {
+        struct ml_key_writes *entry = key->writes;
+        if (!entry)
+            continue;
         for (struct own_write **at = &entry->writes; *at;) {
             if ((*at)->informer == informer)
                 write_drop(at);
@@ -504,14 +505,16 @@ void ml_expectations_drop_informer(struct ml_expectations *self, struct ml_infor
 
 size_t ml_expectations_len(const struct ml_expectations *self)
 {
-    return self->entries.len;
+    return self->len;
 }
 
-struct ml_expectations *ml_expectations_new(struct ml_loop *loop, struct ml_client *client,
-                                            struct ml_metrics *metrics, const char *controller)
+struct ml_expectations *ml_expectations_new(struct ml_keys *keys, struct ml_loop *loop,
+                                            struct ml_client *client, struct ml_metrics *metrics,
+                                            const char *controller)
 {
     const char *const *labels = ml_metric_labels("controller");
     struct ml_expectations *self = ml_new(struct ml_expectations);
+    self->keys = keys;
     self->loop = loop;
     self->client = client;
     self->controller = ml_strdup(controller);
@@ -531,9 +534,7 @@ void ml_expectations_free(struct ml_expectations *self)
 {
     if (!self)
         return;
-    ml_map_each (&self->entries, cursor, entry)
-        entry_free(entry);
-    ml_map_fini(&self->entries);
+    ml_keys_each(self->keys, key) if (key->writes) entry_free(key->writes);
     free(self->controller);
     free(self);
 }

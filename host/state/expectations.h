@@ -28,16 +28,19 @@
  * a run was good. Follows client-go's rule before an adoption
  * (kubernetes/pkg/controller/controller_ref_manager.go, RecheckDeletionTimestamp).
  *
- * Keys and names are copied. Informers are borrowed; the end of one ends all waits for it. */
+ * Names are copied. Informers are borrowed; the end of one ends all waits for it. */
 #pragma once
 
 #include "kube/client.h"
 #include "state/informer.h"
+#include "state/key.h"
 
 struct ml_expectations;
 
-struct ml_expectations *ml_expectations_new(struct ml_loop *loop, struct ml_client *client,
-                                            struct ml_metrics *metrics, const char *controller);
+/* `keys` outlive them; they keep a part of each record. */
+struct ml_expectations *ml_expectations_new(struct ml_keys *keys, struct ml_loop *loop,
+                                            struct ml_client *client, struct ml_metrics *metrics,
+                                            const char *controller);
 const char *ml_expectations_controller(const struct ml_expectations *expectations); /* its name */
 /* `ready` is not called after this. Live reads are canceled first. NULL is fine. */
 void ml_expectations_free(struct ml_expectations *expectations);
@@ -106,7 +109,8 @@ void ml_live_read_cancel(struct ml_live_read *live_read); /* `done` is not calle
 /* ---- ends ---- */
 
 /* The object of `key` was deleted: forgets the key. Keeps everything about a run under way: it
- * still reads its own writes, and the next run of that key waits for them. */
+ * still reads its own writes. After its end only writes that the cache does not show yet are kept,
+ * until it does: the next run of that key waits for them. */
 void ml_expectations_clear(struct ml_expectations *expectations, struct ml_str key);
 /* Drops all writes to the kind of an informer that is about to be given back. */
 void ml_expectations_drop_informer(struct ml_expectations *expectations,

@@ -3,7 +3,6 @@
 
 #include "base/heap.h"
 #include "base/list.h"
-#include "base/map.h"
 
 #define BACKOFF_FIRST_NS (5 * ML_NS_PER_MS)
 #define BACKOFF_MAX_NS   (1000 * ML_NS_PER_S)
@@ -17,8 +16,9 @@ struct ml_workqueue_metrics {
     struct ml_metric *unfinished, *longest_running;
 };
 
-/* All that is known about a key; freed when there is nothing left to know. */
-struct queue_entry {
+/* The queue's part of a key's record; freed when it has nothing to keep. */
+struct ml_key_queued {
+    struct ml_key *key;
     struct ml_heap_node delay; /* in `delayed` while a later addition is due */
     struct ml_list node;       /* in `ready` while queued, in `out` while processing */
     int64_t since_ns;          /* queued since, then handed out since */
@@ -30,8 +30,6 @@ struct queue_entry {
     bool awaits_server;        /* the server's next answer ends the delay */
     uint8_t priority;          /* while dirty */
     uint8_t delay_priority;    /* while delayed */
-    uint16_t key_len;
-    char key[];
 };
 
 /* Dirty and not processing, in order of addition. */
@@ -45,7 +43,7 @@ struct ml_workqueue {
     struct ml_clock *clock;
     void (*on_ready)(void *context);
     void *context;
-    struct ml_map entries; /* key -> queue_entry */
+    struct ml_keys *keys;
     struct queue_class ready[ML_PRIORITY_COUNT];
     struct ml_list out;     /* processing, in order of handing out */
     struct ml_heap delayed; /* by due time, monotonic ns */
@@ -68,31 +66,36 @@ static double queue_seconds(int64_t ns)
     return (double)ns / (double)ML_NS_PER_S;
 }
 
-static struct ml_str queue_key_of(const struct queue_entry *entry)
+static struct ml_key_queued *queue_entry_find(const struct ml_workqueue *queue, struct ml_str key)
 {
-    return (struct ml_str){entry->key, entry->key_len};
+    const struct ml_key *record = ml_keys_find(queue->keys, key);
+    return record ? record->queued : NULL;
 }
 
-static struct queue_entry *queue_entry_get(struct ml_workqueue *queue, struct ml_str key)
+static struct ml_key_queued *queue_entry_get(struct ml_workqueue *queue, struct ml_str key)
 {
-    struct queue_entry *entry = ml_map_get(&queue->entries, key);
+    struct ml_key_queued *entry = queue_entry_find(queue, key);
     if (entry)
         return entry;
-    ml_assert(key.len <= UINT16_MAX);
-    entry = ml_zalloc(sizeof *entry + key.len);
-    memcpy(entry->key, key.ptr, key.len);
-    entry->key_len = (uint16_t)key.len;
+    entry = ml_new(struct ml_key_queued);
     ml_list_init(&entry->node);
-    ml_map_put(&queue->entries, queue_key_of(entry), entry);
+    entry->key = ml_keys_ref(queue->keys, key);
+    entry->key->queued = entry;
     return entry;
 }
 
-static void queue_entry_settle(struct ml_workqueue *queue, struct queue_entry *entry)
+static void queue_entry_free(struct ml_key_queued *entry)
+{
+    entry->key->queued = NULL;
+    ml_key_unref(entry->key);
+    free(entry);
+}
+
+static void queue_entry_settle(struct ml_key_queued *entry)
 {
     if (entry->dirty || entry->processing || entry->failures || ml_heap_has(&entry->delay))
         return;
-    ml_map_remove(&queue->entries, queue_key_of(entry));
-    free(entry);
+    queue_entry_free(entry);
 }
 
 static void queue_notify_ready(void *context)
@@ -102,7 +105,7 @@ static void queue_notify_ready(void *context)
         queue->on_ready(queue->context);
 }
 
-static void queue_class_push(struct ml_workqueue *queue, struct queue_entry *entry)
+static void queue_class_push(struct ml_workqueue *queue, struct ml_key_queued *entry)
 {
     struct queue_class *class = &queue->ready[entry->priority];
     ml_list_push(&class->keys, &entry->node);
@@ -110,20 +113,20 @@ static void queue_class_push(struct ml_workqueue *queue, struct queue_entry *ent
         ml_task_defer(&queue->notify, queue->loop);
 }
 
-static void queue_class_remove(struct ml_workqueue *queue, struct queue_entry *entry)
+static void queue_class_remove(struct ml_workqueue *queue, struct ml_key_queued *entry)
 {
     ml_list_remove(&entry->node);
     queue->ready[entry->priority].len--;
 }
 
-static void queue_push_new(struct ml_workqueue *queue, struct queue_entry *entry)
+static void queue_push_new(struct ml_workqueue *queue, struct ml_key_queued *entry)
 {
     entry->since_ns = ml_clock_monotonic(queue->clock);
     queue_class_push(queue, entry);
 }
 
 /* What is waiting rises, and never sinks. */
-static void queue_raise(struct ml_workqueue *queue, struct queue_entry *entry,
+static void queue_raise(struct ml_workqueue *queue, struct ml_key_queued *entry,
                         enum ml_priority priority)
 {
     if (entry->priority >= priority)
@@ -135,7 +138,7 @@ static void queue_raise(struct ml_workqueue *queue, struct queue_entry *entry,
         queue_class_push(queue, entry);
 }
 
-static void queue_mark_dirty(struct ml_workqueue *queue, struct queue_entry *entry,
+static void queue_mark_dirty(struct ml_workqueue *queue, struct ml_key_queued *entry,
                              enum ml_priority priority)
 {
     if (entry->dirty) {
@@ -168,7 +171,7 @@ static void queue_on_due(void *context)
     int64_t now = ml_clock_monotonic(queue->clock);
     struct ml_heap_node *top;
     while ((top = ml_heap_top(&queue->delayed)) && (int64_t)top->key <= now) {
-        struct queue_entry *entry = ml_container_of(top, struct queue_entry, delay);
+        struct ml_key_queued *entry = ml_container_of(top, struct ml_key_queued, delay);
         ml_heap_remove(&queue->delayed, top);
         entry->awaits_server = false;
         queue_mark_dirty(queue, entry, entry->delay_priority);
@@ -180,16 +183,16 @@ static void queue_delay_drop_all(struct ml_workqueue *queue)
 {
     struct ml_heap_node *top;
     while ((top = ml_heap_top(&queue->delayed))) {
-        struct queue_entry *entry = ml_container_of(top, struct queue_entry, delay);
+        struct ml_key_queued *entry = ml_container_of(top, struct ml_key_queued, delay);
         ml_heap_remove(&queue->delayed, top);
-        queue_entry_settle(queue, entry);
+        queue_entry_settle(entry);
     }
     queue_arm_timer(queue);
 }
 
 /* The earliest due time and the highest priority win: a later addition never postpones an earlier
  * one. */
-static void queue_delay_until(struct ml_workqueue *queue, struct queue_entry *entry,
+static void queue_delay_until(struct ml_workqueue *queue, struct ml_key_queued *entry,
                               enum ml_priority priority, uint64_t due)
 {
     if (ml_heap_has(&entry->delay)) {
@@ -237,7 +240,7 @@ int64_t ml_workqueue_add_rate_limited(struct ml_workqueue *queue, struct ml_str 
 {
     if (queue->shut_down)
         return -1;
-    struct queue_entry *entry = queue_entry_get(queue, key);
+    struct ml_key_queued *entry = queue_entry_get(queue, key);
     int64_t delay_ns = queue_backoff_ns(entry->failures + doublings);
     if (entry->failures == 0)
         entry->failing_since_ns = ml_clock_monotonic(queue->clock);
@@ -249,13 +252,13 @@ int64_t ml_workqueue_add_rate_limited(struct ml_workqueue *queue, struct ml_str 
 
 void ml_workqueue_await_server(struct ml_workqueue *queue, struct ml_str key)
 {
-    struct queue_entry *entry = ml_map_get(&queue->entries, key);
+    struct ml_key_queued *entry = queue_entry_find(queue, key);
     if (entry)
         entry->awaits_server = ml_heap_has(&entry->delay);
 }
 
 /* A key that the server fails although it answers others comes back after a growing delay. */
-static void queue_reset_backoff(struct ml_workqueue *queue, struct queue_entry *entry,
+static void queue_reset_backoff(struct ml_workqueue *queue, struct ml_key_queued *entry,
                                 int64_t now_ns)
 {
     uint64_t due = (uint64_t)(now_ns + queue_backoff_ns(entry->resets));
@@ -279,7 +282,7 @@ void ml_workqueue_server_answers(struct ml_workqueue *queue)
     ML_AUTO_FREE struct ml_heap_node **nodes = ml_alloc(bytes);
     memcpy(nodes, queue->delayed.nodes, bytes);
     for (size_t i = 0; i < count; i++) {
-        struct queue_entry *entry = ml_container_of(nodes[i], struct queue_entry, delay);
+        struct ml_key_queued *entry = ml_container_of(nodes[i], struct ml_key_queued, delay);
         if (entry->awaits_server)
             queue_reset_backoff(queue, entry, now_ns);
     }
@@ -288,16 +291,16 @@ void ml_workqueue_server_answers(struct ml_workqueue *queue)
 
 void ml_workqueue_forget(struct ml_workqueue *queue, struct ml_str key)
 {
-    struct queue_entry *entry = ml_map_get(&queue->entries, key);
+    struct ml_key_queued *entry = queue_entry_find(queue, key);
     if (!entry)
         return;
     entry->failures = entry->resets = 0;
-    queue_entry_settle(queue, entry);
+    queue_entry_settle(entry);
 }
 
 void ml_workqueue_cancel_after(struct ml_workqueue *queue, struct ml_str key)
 {
-    struct queue_entry *entry = ml_map_get(&queue->entries, key);
+    struct ml_key_queued *entry = queue_entry_find(queue, key);
     if (!entry || !ml_heap_has(&entry->delay))
         return;
     bool was_next = ml_heap_top(&queue->delayed) == &entry->delay;
@@ -305,25 +308,38 @@ void ml_workqueue_cancel_after(struct ml_workqueue *queue, struct ml_str key)
     entry->awaits_server = false;
     if (was_next)
         queue_arm_timer(queue);
-    queue_entry_settle(queue, entry);
+    queue_entry_settle(entry);
+}
+
+void ml_workqueue_remove(struct ml_workqueue *queue, struct ml_str key)
+{
+    struct ml_key_queued *entry = queue_entry_find(queue, key);
+    if (!entry)
+        return;
+    if (entry->dirty && !entry->processing)
+        queue_class_remove(queue, entry);
+    entry->dirty = false;
+    entry->failures = entry->resets = 0;
+    queue_entry_settle(entry);
+    ml_workqueue_cancel_after(queue, key);
 }
 
 /* ---- handing out ---- */
 
 /* The first of the highest class, down to `least`. */
-static struct queue_entry *queue_next_ready(const struct ml_workqueue *queue,
-                                            enum ml_priority least)
+static struct ml_key_queued *queue_next_ready(const struct ml_workqueue *queue,
+                                              enum ml_priority least)
 {
     for (int i = ML_PRIORITY_COUNT - 1; i >= (int)least; i--)
         if (queue->ready[i].len > 0)
-            return ml_container_of(queue->ready[i].keys.next, struct queue_entry, node);
+            return ml_container_of(queue->ready[i].keys.next, struct ml_key_queued, node);
     return NULL;
 }
 
 bool ml_workqueue_get(struct ml_workqueue *queue, enum ml_priority least, struct ml_str *out_key,
                       enum ml_priority *out_priority)
 {
-    struct queue_entry *entry = queue_next_ready(queue, least);
+    struct ml_key_queued *entry = queue_next_ready(queue, least);
     if (!entry)
         return false;
     int64_t now = ml_clock_monotonic(queue->clock);
@@ -336,14 +352,14 @@ bool ml_workqueue_get(struct ml_workqueue *queue, enum ml_priority least, struct
     entry->since_ns = now;
     ml_list_push(&queue->out, &entry->node);
     queue->out_len++;
-    *out_key = queue_key_of(entry);
+    *out_key = ml_key_str(entry->key);
     *out_priority = entry->priority;
     return true;
 }
 
 void ml_workqueue_done(struct ml_workqueue *queue, struct ml_str key)
 {
-    struct queue_entry *entry = ml_map_get(&queue->entries, key);
+    struct ml_key_queued *entry = queue_entry_find(queue, key);
     ml_assert(entry && entry->processing);
     if (queue->metrics.work_duration)
         ml_metric_observe(queue->metrics.work_duration,
@@ -355,7 +371,7 @@ void ml_workqueue_done(struct ml_workqueue *queue, struct ml_str key)
         queue_push_new(queue, entry);
     else
         entry->dirty = false;
-    queue_entry_settle(queue, entry);
+    queue_entry_settle(entry);
 }
 
 void ml_workqueue_shut_down(struct ml_workqueue *queue)
@@ -384,7 +400,7 @@ size_t ml_workqueue_delayed(const struct ml_workqueue *queue)
 
 int64_t ml_workqueue_failing_since(const struct ml_workqueue *queue, struct ml_str key)
 {
-    const struct queue_entry *entry = ml_map_get(&queue->entries, key);
+    const struct ml_key_queued *entry = queue_entry_find(queue, key);
     return entry && entry->failures > 0 ? entry->failing_since_ns : INT64_MAX;
 }
 
@@ -395,13 +411,13 @@ int64_t ml_workqueue_next(const struct ml_workqueue *queue, unsigned failures_ma
         return 0;
     for (size_t i = 0; i < queue->delayed.len; i++) {
         struct ml_heap_node *node = queue->delayed.nodes[i];
-        if (ml_container_of(node, struct queue_entry, delay)->failures < failures_max)
+        if (ml_container_of(node, struct ml_key_queued, delay)->failures < failures_max)
             next = ML_MIN(next, (int64_t)node->key);
     }
     return next;
 }
 
-static bool queue_entry_fails(const struct queue_entry *entry)
+static bool queue_entry_fails(const struct ml_key_queued *entry)
 {
     return entry->failures > 0 && (entry->dirty || entry->processing || ml_heap_has(&entry->delay));
 }
@@ -410,11 +426,12 @@ struct ml_workqueue_failing ml_workqueue_failing(const struct ml_workqueue *queu
                                                  struct ml_str preferred)
 {
     struct ml_workqueue_failing failing = {.count = 0};
-    ml_map_each (&queue->entries, cursor, value) {
-        const struct queue_entry *entry = value;
-        if (!queue_entry_fails(entry))
+    ml_keys_each(queue->keys, record)
+    {
+        const struct ml_key_queued *entry = record->queued;
+        if (!entry || !queue_entry_fails(entry))
             continue;
-        struct ml_str key = queue_key_of(entry);
+        struct ml_str key = ml_key_str(entry->key);
         bool is_first = !ml_str_eq(failing.key, preferred) && ml_str_cmp(key, failing.key) < 0;
         if (failing.count++ == 0 || is_first || ml_str_eq(key, preferred)) {
             failing.key = key;
@@ -473,7 +490,7 @@ static void queue_collect_metrics(void *context)
     int64_t now = ml_clock_monotonic(queue->clock);
     int64_t sum = 0, longest = 0;
     ml_list_each (node, &queue->out) {
-        int64_t age = now - ml_container_of(node, struct queue_entry, node)->since_ns;
+        int64_t age = now - ml_container_of(node, struct ml_key_queued, node)->since_ns;
         sum += age;
         longest = ML_MAX(longest, age);
     }
@@ -489,6 +506,7 @@ struct ml_workqueue *ml_workqueue_new(const struct ml_workqueue_opts *opts)
 {
     struct ml_workqueue *queue = ml_new(struct ml_workqueue);
     queue->loop = opts->loop;
+    queue->keys = opts->keys;
     queue->clock = ml_loop_clock(opts->loop);
     queue->on_ready = opts->ready;
     queue->context = opts->context;
@@ -513,9 +531,7 @@ void ml_workqueue_free(struct ml_workqueue *queue)
     ml_metrics_collector_remove(&queue->collector);
     ml_timer_stop(&queue->timer);
     ml_task_cancel(&queue->notify);
-    ml_map_each (&queue->entries, cursor, entry)
-        free(entry);
-    ml_map_fini(&queue->entries);
+    ml_keys_each(queue->keys, key) if (key->queued) queue_entry_free(key->queued);
     ml_heap_fini(&queue->delayed);
     free(queue);
 }

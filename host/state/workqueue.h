@@ -10,8 +10,8 @@
 #pragma once
 
 #include "base/metrics.h"
-#include "base/str.h"
 #include "net/loop.h"
+#include "state/key.h"
 
 struct ml_workqueue;
 
@@ -25,6 +25,7 @@ enum ml_priority {
 
 struct ml_workqueue_opts {
     struct ml_loop *loop;
+    struct ml_keys *keys;       /* outlives the queue, which keeps a part of each record */
     struct ml_metrics *metrics; /* workqueue_* with the label name; NULL: none */
     const char *name;
     /* Called from the loop when a key was added to a priority that had none ready. */
@@ -56,6 +57,9 @@ void ml_workqueue_forget(struct ml_workqueue *queue, struct ml_str key); /* rese
 int64_t ml_workqueue_failing_since(const struct ml_workqueue *queue, struct ml_str key);
 /* Cancels a delayed addition: the object has a newer state, or was deleted. */
 void ml_workqueue_cancel_after(struct ml_workqueue *queue, struct ml_str key);
+/* The object of the key is gone: drops the key, its delay and its backoff. A key that is out may
+ * still be done(). */
+void ml_workqueue_remove(struct ml_workqueue *queue, struct ml_str key);
 
 /* Hands out the next key that has at least that priority, valid until its done(). False, with
  * nothing written, when none is ready. */

@@ -14,6 +14,7 @@
 struct world {
     struct ml_clock_fake clock;
     struct ml_loop *loop;
+    struct ml_keys keys;
     struct ml_workqueue *queue;
     uint8_t *seen; /* how often, by number */
 };
@@ -28,8 +29,8 @@ static int set_up(void **state)
     struct world *world = ml_new(struct world);
     ml_clock_fake_init(&world->clock, 0);
     world->loop = ml_loop_new(&world->clock.clock);
-    world->queue = ml_workqueue_new(
-        &(struct ml_workqueue_opts){.loop = world->loop, .name = "at", .ready = ignore});
+    world->queue = ml_workqueue_new(&(struct ml_workqueue_opts){
+        .loop = world->loop, .keys = &world->keys, .name = "at", .ready = ignore});
     world->seen = ml_zalloc(ARMED);
     *state = world;
     return 0;
@@ -39,6 +40,7 @@ static int tear_down(void **state)
 {
     struct world *world = *state;
     ml_workqueue_free(world->queue);
+    ml_keys_fini(&world->keys);
     ml_loop_poll(world->loop);
     ml_loop_free(world->loop);
     free(world->seen);

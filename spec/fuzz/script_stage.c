@@ -235,7 +235,8 @@ static void open_world(struct stage *stage, struct choices *answers, enum ml_log
                                                                  .metrics = stage->metrics,
                                                                  .controller = "moonloop.dev/at",
                                                                  .instance = "fuzz"});
-    stage->gate = ml_expectations_new(stage->loop, stage->client, stage->metrics, "at");
+    stage->gate = ml_expectations_new(&stage->keys, stage->loop, stage->client, stage->metrics,
+                                      "at");
     stage->cluster = (struct ml_cluster){.loop = stage->loop,
                                          .clock = &stage->clock.clock,
                                          .random = &stage->random,
@@ -245,7 +246,7 @@ static void open_world(struct stage *stage, struct choices *answers, enum ml_log
                                          .informers = stage->informers,
                                          .recorder = stage->recorder};
     stage->dict = ml_dict_new();
-    stage->custom = ml_custom_metrics_new(&stage->cluster, "at");
+    stage->custom = ml_custom_metrics_new(&stage->cluster, &stage->keys, "at");
     stage->object = make_object(
         stage, "{\"apiVersion\":\"example.com/v1\",\"kind\":\"At\",\"metadata\":{\"name\":\"x\","
                "\"namespace\":\"default\",\"uid\":\"at-uid\",\"resourceVersion\":\"50\","
@@ -277,6 +278,7 @@ void stage_close(struct stage *stage)
     ml_object_unref(stage->pod);
     ml_dict_unref(stage->dict);
     ml_expectations_free(stage->gate);
+    ml_keys_fini(&stage->keys);
     ml_informer_put(stage->pods);
     ml_recorder_free(stage->recorder);
     ml_informers_free(stage->informers);

@@ -28,6 +28,7 @@ struct stage {
     struct ml_client *client;
     struct ml_informers *informers;
     struct ml_recorder *recorder;
+    struct ml_keys keys;
     struct ml_expectations *gate;
     struct ml_cluster cluster;
     struct ml_informer *pods;

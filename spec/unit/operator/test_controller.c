@@ -354,8 +354,7 @@ static void expect_no_records(const struct world *world, const char *after)
         {"read sets, in bytes", ml_read_sets_bytes(one->read_sets)},
         {"in the enqueue filter", ml_enqueue_filter_len(one->filter)},
         {"of expectations", ml_expectations_len(one->expectations)},
-        {"of failures", one->failures.by_id.len},
-        {"of causes", one->causes.len},
+        {"records of keys", ml_keys_len(&one->keys)},
         {"in the queue", ml_workqueue_len(one->queue)},
         {"under way", (size_t)one->in_flight},
     };

@@ -13,6 +13,7 @@ struct wakes_world {
     struct informers_world base;
     struct ml_informer *own, *child; /* of Things and of pods, at version 1 */
     struct fake_call *own_watch, *child_watch;
+    struct ml_keys keys;
     struct ml_expectations *expectations;
     struct ml_dict *dict;
     struct ml_enqueue_filter *filter;
@@ -25,14 +26,6 @@ struct wakes_world {
     bool deleted_here;  /* a run of the key deletes what goes */
 };
 
-static void on_wake(void *context, struct ml_str key, const struct ml_change *change)
-{
-    (void)change;
-    struct wakes_world *self = context;
-    assert_true(ml_str_eq(key, self->key));
-    self->woken++;
-}
-
 static bool every_change_matters(void *context, struct ml_str key, const struct ml_change *change,
                                  bool own_status)
 {
@@ -40,20 +33,25 @@ static bool every_change_matters(void *context, struct ml_str key, const struct 
     return true;
 }
 
-static void on_slowed(void *context, struct ml_str key, const struct ml_slowed *slowed)
+static void follow(struct wakes_world *self, struct ml_verdict verdict)
 {
-    struct wakes_world *self = context;
-    (void)key;
-    snprintf(self->rival, sizeof self->rival, "%s", slowed->rival ? slowed->rival : "");
-    snprintf(self->fields, sizeof self->fields, "%s", slowed->fields);
-    self->fight = slowed->fight;
-    self->slowed++;
+    const struct ml_slowed *slowed = &verdict.slowed;
+    self->woken += verdict.wakes;
+    if (slowed->change) {
+        snprintf(self->rival, sizeof self->rival, "%s", slowed->rival ? slowed->rival : "");
+        snprintf(self->fields, sizeof self->fields, "%s", slowed->fields);
+        self->fight = slowed->fight;
+        self->slowed++;
+    }
+    ml_verdict_fini(&verdict);
 }
 
-static void on_hot(void *context, struct ml_str key)
+static int64_t restrain(struct wakes_world *self, int64_t delay_ns)
 {
-    (void)key;
-    ((struct wakes_world *)context)->hot++;
+    bool hot;
+    int64_t restrained_ns = ml_enqueue_filter_restrain(self->filter, KEY, delay_ns, &hot);
+    self->hot += hot;
+    return restrained_ns;
 }
 
 static const char *author_of_change(void *context, struct ml_str key,
@@ -65,11 +63,8 @@ static const char *author_of_change(void *context, struct ml_str key,
     return self->author;
 }
 
-static const struct ml_enqueue_filter_handler handler = {.wake = on_wake,
-                                                         .matters = every_change_matters,
-                                                         .author = author_of_change,
-                                                         .slowed = on_slowed,
-                                                         .hot = on_hot};
+static const struct ml_enqueue_filter_questions questions = {
+    .matters = every_change_matters, .author = author_of_change, .slows_hot_keys = true};
 
 static int setup(void **state)
 {
@@ -81,9 +76,11 @@ static int setup(void **state)
     self->child = ml_informers_get(self->base.informers, &pods, NULL);
     self->child_watch = list_and_watch(&self->base, 1, "");
     self->dict = ml_dict_new();
-    self->expectations = ml_expectations_new(self->base.world.loop, self->base.world.client,
-                                             self->base.world.metrics, "things");
-    self->filter = ml_enqueue_filter_new(self->base.world.loop, self->expectations, &handler, self);
+    self->expectations = ml_expectations_new(&self->keys, self->base.world.loop,
+                                             self->base.world.client, self->base.world.metrics,
+                                             "things");
+    self->filter = ml_enqueue_filter_new(&self->keys, self->base.world.loop, self->expectations,
+                                         &questions, self);
     *state = self;
     return 0;
 }
@@ -93,6 +90,7 @@ static int teardown(void **state)
     struct wakes_world *self = *state;
     ml_enqueue_filter_free(self->filter);
     ml_expectations_free(self->expectations);
+    ml_keys_fini(&self->keys);
     ml_dict_unref(self->dict);
     ml_informer_put(self->own);
     ml_informer_put(self->child);
@@ -156,7 +154,7 @@ static void change(struct wakes_world *self, const struct ml_informer *informer,
 {
     const struct ml_change told = {
         .informer = informer, .old = old, .new = new, .reconciled = informer == self->own};
-    ml_enqueue_filter_changed(self->filter, self->key, &told);
+    follow(self, ml_enqueue_filter_changed(self->filter, self->key, &told));
     ml_object_unref(old);
     ml_object_unref(new);
 }
@@ -199,7 +197,7 @@ static void run_writes(struct wakes_world *self, struct ml_informer *informer, u
 
 static void run_ends(struct wakes_world *self)
 {
-    ml_enqueue_filter_ended(self->filter, self->key);
+    follow(self, ml_enqueue_filter_ended(self->filter, self->key));
     ml_expectations_ended(self->expectations, self->key, true);
 }
 
@@ -295,7 +293,7 @@ static void test_wakes_note_a_child_that_has_gone(void **state)
             ml_expectations_verify(self->expectations, &things, object, not_verified, self));
         if (under_way)
             run_begins(self);
-        ml_enqueue_filter_changed(self->filter, KEY, &gone);
+        follow(self, ml_enqueue_filter_changed(self->filter, KEY, &gone));
         if (under_way)
             run_ends(self);
         assert_int_equal(self->woken, under_way + 1);
@@ -558,7 +556,7 @@ static void test_wakes_take_what_is_due_for_no_loop(void **state)
         time_passes(self, ML_NS_PER_S);
         run_begins(self);
         run_writes(self, self->child, (uint64_t)rv);
-        assert_int_equal(ml_enqueue_filter_restrain(self->filter, KEY, ML_NS_PER_S), ML_NS_PER_S);
+        assert_int_equal(restrain(self, ML_NS_PER_S), ML_NS_PER_S);
         run_ends(self);
         spec_changes(self, self->child, rv);
     }
@@ -571,7 +569,7 @@ static void test_wakes_slow_who_writes_status_and_asks_to_come_back_at_once(void
     for (int rv = 2; rv < 30; rv++) {
         run_begins(self);
         run_writes(self, self->own, (uint64_t)rv);
-        assert_int_equal(ml_enqueue_filter_restrain(self->filter, KEY, 0), 0);
+        assert_int_equal(restrain(self, 0), 0);
         run_ends(self);
         status_changes(self, rv);
         assert_int_equal(pause_of(self) > 0, rv >= 22);
@@ -580,14 +578,14 @@ static void test_wakes_slow_who_writes_status_and_asks_to_come_back_at_once(void
     assert_int_equal(self->woken, 0);
     assert_string_equal(self->fields, "Thing d/a: status.n");
     run_begins(self);
-    assert_int_equal(ml_enqueue_filter_restrain(self->filter, KEY, INT64_MAX), INT64_MAX);
+    assert_int_equal(restrain(self, INT64_MAX), INT64_MAX);
     run_ends(self);
 }
 
 static int64_t run_that_asks_for(struct wakes_world *self, int64_t delay_ns)
 {
     run_begins(self);
-    int64_t restrained_ns = ml_enqueue_filter_restrain(self->filter, KEY, delay_ns);
+    int64_t restrained_ns = restrain(self, delay_ns);
     run_ends(self);
     return restrained_ns;
 }

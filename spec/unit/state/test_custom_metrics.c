@@ -7,6 +7,7 @@
 
 struct stage {
     struct ml_cluster cluster;
+    struct ml_keys keys;
     struct ml_custom_metrics *a;
 };
 
@@ -26,12 +27,13 @@ static void stage_open(struct stage *stage)
 {
     *stage = (struct stage){.a = NULL};
     stage->cluster.metrics = ml_metrics_new();
-    stage->a = ml_custom_metrics_new(&stage->cluster, "a");
+    stage->a = ml_custom_metrics_new(&stage->cluster, &stage->keys, "a");
 }
 
 static void stage_close(struct stage *stage)
 {
     ml_custom_metrics_free(stage->a);
+    ml_keys_fini(&stage->keys);
     assert_int_equal(stage->cluster.script_memory.used, 0);
     ml_metrics_free(stage->cluster.metrics);
 }
@@ -123,13 +125,7 @@ static void test_custom_counter_goes_with_the_object_it_names(void **state)
     stage_close(&stage);
 }
 
-static bool keeps_y(const void *context, struct ml_str key)
-{
-    (void)context;
-    return ml_str_is(key, "n/y");
-}
-
-static void test_custom_series_of_another_replicas_objects_go(void **state)
+static void test_custom_series_of_one_object_leave_those_of_others(void **state)
 {
     (void)state;
     struct stage stage;
@@ -138,7 +134,7 @@ static void test_custom_series_of_another_replicas_objects_go(void **state)
     ml_custom_metrics_declare(stage.a, &gauge, 1);
     record(stage.a, "n/x", &gauge, "x", 1);
     record(stage.a, "n/y", &gauge, "y", 1);
-    ml_custom_metrics_keep(stage.a, keeps_y, NULL);
+    ml_custom_metrics_gone(stage.a, ML_STR("n/x"));
     expect_page(&stage, "l=\"x\"", false);
     expect_page(&stage, "l=\"y\"", true);
     stage_close(&stage);
@@ -196,7 +192,8 @@ static void test_custom_metrics_of_two_controllers_share_a_heading(void **state)
     (void)state;
     struct stage stage;
     stage_open(&stage);
-    struct ml_custom_metrics *b = ml_custom_metrics_new(&stage.cluster, "b");
+    struct ml_keys keys = {0};
+    struct ml_custom_metrics *b = ml_custom_metrics_new(&stage.cluster, &keys, "b");
     const struct ml_custom_metric gauge = metric_of(ML_CUSTOM_GAUGE, "g");
     const struct ml_custom_metric counter = metric_of(ML_CUSTOM_COUNTER, "g");
     ml_custom_metrics_declare(stage.a, &gauge, 1);
@@ -212,6 +209,7 @@ static void test_custom_metrics_of_two_controllers_share_a_heading(void **state)
     expect_page(&stage, "controller=\"b\",l", false);
     expect_page(&stage, "# TYPE moonloop_custom_g gauge", true);
     ml_custom_metrics_free(b);
+    ml_keys_fini(&keys);
     stage_close(&stage);
 }
 
@@ -241,7 +239,7 @@ int main(void)
         cmocka_unit_test(test_custom_metrics_are_exported),
         cmocka_unit_test(test_custom_gauge_is_there_while_an_object_sets_it),
         cmocka_unit_test(test_custom_counter_goes_with_the_object_it_names),
-        cmocka_unit_test(test_custom_series_of_another_replicas_objects_go),
+        cmocka_unit_test(test_custom_series_of_one_object_leave_those_of_others),
         cmocka_unit_test(test_custom_metric_of_the_same_declaration_keeps_its_series),
         cmocka_unit_test(test_custom_metric_has_a_limit_of_series),
         cmocka_unit_test(test_custom_metrics_of_two_controllers_share_a_heading),

@@ -8,6 +8,7 @@ static const struct ml_kind services = {"v1", "", "v1", "Service", "services", t
 
 struct expectations_world {
     struct informers_world all;
+    struct ml_keys keys;
     struct ml_informer *informer;
     struct fake_call *watch; /* open, at version 5 */
     struct ml_expectations *expectations;
@@ -36,8 +37,8 @@ static int setup(void **state)
     informers_world_init(&self->all, NULL);
     self->informer = ml_informers_get(self->all.informers, &pods, NULL);
     self->watch = list_and_watch(&self->all, 5, "");
-    self->expectations = ml_expectations_new(self->all.world.loop, self->all.world.client,
-                                             self->all.world.metrics, "cnat");
+    self->expectations = ml_expectations_new(
+        &self->keys, self->all.world.loop, self->all.world.client, self->all.world.metrics, "cnat");
     *state = self;
     return 0;
 }
@@ -46,6 +47,7 @@ static int teardown(void **state)
 {
     struct expectations_world *self = *state;
     ml_expectations_free(self->expectations);
+    ml_keys_fini(&self->keys);
     ml_informer_put(self->informer);
     ml_loop_poll(self->all.world.loop);
     informers_world_fini(&self->all);

@@ -9,6 +9,7 @@
 
 struct read_world {
     struct informers_world all;
+    struct ml_keys keys;
     struct ml_informer *informer;
     struct fake_call *watch; /* open, at version 5 */
     struct ml_expectations *expectations;
@@ -69,8 +70,8 @@ static int setup(void **state)
     ml_informer_listen(self->informer, &self->listener);
     ml_loop_poll(self->all.world.loop);
     ml_buf_clear(&self->heard);
-    self->expectations = ml_expectations_new(self->all.world.loop, self->all.world.client,
-                                             self->all.world.metrics, "cnat");
+    self->expectations = ml_expectations_new(
+        &self->keys, self->all.world.loop, self->all.world.client, self->all.world.metrics, "cnat");
     self->dict = ml_dict_new();
     self->object = object_at(self, 5);
     *state = self;
@@ -81,6 +82,7 @@ static int teardown(void **state)
 {
     struct read_world *self = *state;
     ml_expectations_free(self->expectations);
+    ml_keys_fini(&self->keys);
     ml_informer_unlisten(&self->listener);
     ml_informer_put(self->informer);
     ml_loop_poll(self->all.world.loop);

@@ -4,6 +4,7 @@
 
 struct queue_world {
     struct world world;
+    struct ml_keys keys;
     struct ml_workqueue *queue;
     int told; /* calls of ready() */
 };
@@ -19,6 +20,7 @@ static int setup(void **state)
     world_init(&self->world);
     self->queue = ml_workqueue_new(&(struct ml_workqueue_opts){
         .loop = self->world.loop,
+        .keys = &self->keys,
         .metrics = self->world.metrics,
         .name = "cnat",
         .ready = on_ready,
@@ -32,6 +34,7 @@ static int teardown(void **state)
 {
     struct queue_world *self = *state;
     ml_workqueue_free(self->queue);
+    ml_keys_fini(&self->keys);
     world_fini(&self->world);
     free(self);
     return 0;
@@ -361,14 +364,42 @@ static void test_workqueue_counts_under_the_names_of_client_go(void **state)
 static void test_workqueue_without_metrics_works(void **state)
 {
     struct queue_world *self = *state;
-    struct ml_workqueue *bare = ml_workqueue_new(&(struct ml_workqueue_opts){
-        .loop = self->world.loop, .name = "bare", .ready = on_ready, .context = self});
+    struct ml_keys keys = {0};
+    struct ml_workqueue *bare = ml_workqueue_new(
+        &(struct ml_workqueue_opts){.loop = self->world.loop,
+                                    .keys = &keys,
+                                    .name = "bare",
+                                    .ready = on_ready,
+                                    .context = self});
     struct ml_str key;
     ml_workqueue_add(bare, ML_STR("d/a"), ML_PRIORITY_NORMAL);
     assert_true(take(bare, &key));
     ml_workqueue_done(bare, key);
     ml_workqueue_free(bare);
+    ml_keys_fini(&keys);
     ml_workqueue_free(NULL);
+}
+
+static void test_workqueue_keeps_nothing_of_a_removed_key(void **state)
+{
+    struct queue_world *self = *state;
+    struct ml_str key = ML_STR("d/a");
+    ml_workqueue_add(self->queue, key, ML_PRIORITY_NORMAL); /* ready */
+    ml_workqueue_remove(self->queue, key);
+    assert_true(is_empty(self));
+    assert_int_equal(ml_keys_len(&self->keys), 0);
+    ml_workqueue_add_rate_limited(self->queue, key, ML_PRIORITY_NORMAL, 0); /* backs off */
+    ml_workqueue_remove(self->queue, key);
+    assert_int_equal(ml_workqueue_delayed(self->queue), 0);
+    assert_int_equal(ml_keys_len(&self->keys), 0);
+    ml_workqueue_add(self->queue, key, ML_PRIORITY_NORMAL); /* out, and added again meanwhile */
+    struct ml_str out = get(self);
+    ml_workqueue_add(self->queue, key, ML_PRIORITY_NORMAL);
+    ml_workqueue_remove(self->queue, key);
+    assert_int_equal(ml_workqueue_processing(self->queue), 1);
+    ml_workqueue_done(self->queue, out);
+    assert_true(is_empty(self));
+    assert_int_equal(ml_keys_len(&self->keys), 0);
 }
 
 static void test_workqueue_higher_priority_overtakes_in_order_of_addition(void **state)
@@ -603,6 +634,7 @@ int main(void)
         TEST(test_workqueue_shut_down_takes_nothing_more),
         TEST(test_workqueue_counts_under_the_names_of_client_go),
         TEST(test_workqueue_without_metrics_works),
+        TEST(test_workqueue_keeps_nothing_of_a_removed_key),
         TEST(test_workqueue_higher_priority_overtakes_in_order_of_addition),
         TEST(test_workqueue_key_that_waits_rises_and_never_sinks),
         TEST(test_workqueue_key_that_is_out_comes_back_at_the_priority_it_was_raised_to),

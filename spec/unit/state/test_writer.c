@@ -4,6 +4,7 @@
 
 struct writer_world {
     struct informers_world all;
+    struct ml_keys keys;
     struct ml_cluster cluster;
     struct ml_informer *informer;
     struct fake_call *watch; /* open, at version 5 */
@@ -28,8 +29,8 @@ static int setup(void **state)
     informers_world_init(&self->all, NULL);
     self->informer = ml_informers_get(self->all.informers, &pods, NULL);
     self->watch = list_and_watch(&self->all, 5, "");
-    self->expectations = ml_expectations_new(self->all.world.loop, self->all.world.client,
-                                             self->all.world.metrics, "cnat");
+    self->expectations = ml_expectations_new(
+        &self->keys, self->all.world.loop, self->all.world.client, self->all.world.metrics, "cnat");
     self->cluster = (struct ml_cluster){
         .loop = self->all.world.loop,
         .clock = &self->all.world.clock.clock,
@@ -47,6 +48,7 @@ static int teardown(void **state)
 {
     struct writer_world *self = *state;
     ml_expectations_free(self->expectations);
+    ml_keys_fini(&self->keys);
     ml_informer_put(self->informer);
     ml_loop_poll(self->all.world.loop);
     informers_world_fini(&self->all);

@@ -1,0 +1,115 @@
+/* The records of a controller's keys: the map that finds them, the references that keep them, and
+ * the two small parts that have no file of their own. */
+#include "state/key.h"
+
+struct ml_str ml_key_str(const struct ml_key *key)
+{
+    return (struct ml_str){key->bytes, key->len};
+}
+
+struct ml_key *ml_keys_find(const struct ml_keys *self, struct ml_str name)
+{
+    return ml_map_get(&self->by_name, name);
+}
+
+struct ml_key *ml_keys_ref(struct ml_keys *self, struct ml_str name)
+{
+    struct ml_key *key = ml_keys_find(self, name);
+    if (!key) {
+        ml_assert(name.len <= UINT32_MAX);
+        key = ml_zalloc(sizeof *key + name.len);
+        key->keys = self;
+        key->len = (uint32_t)name.len;
+        memcpy(key->bytes, name.ptr, name.len);
+        ml_map_put(&self->by_name, ml_key_str(key), key);
+    }
+    key->refs++;
+    return key;
+}
+
+void ml_key_unref(struct ml_key *key)
+{
+    if (--key->refs > 0)
+        return;
+    ml_map_remove(&key->keys->by_name, ml_key_str(key));
+    free(key);
+}
+
+size_t ml_keys_len(const struct ml_keys *self)
+{
+    return self->by_name.len;
+}
+
+void ml_keys_fini(struct ml_keys *self)
+{
+    ml_assert(self->by_name.len == 0);
+    ml_map_fini(&self->by_name);
+}
+
+/* ---- failures ---- */
+
+static void free_failures(struct ml_key *key)
+{
+    if (!key || !key->failures)
+        return;
+    free(ml_take(&key->failures));
+    ml_key_unref(key);
+}
+
+struct ml_key_failures *ml_keys_failures(struct ml_keys *self, struct ml_str name)
+{
+    struct ml_key *key = ml_keys_find(self, name);
+    if (key && key->failures)
+        return key->failures;
+    key = ml_keys_ref(self, name);
+    key->failures = ml_new(struct ml_key_failures);
+    return key->failures;
+}
+
+struct ml_repeat ml_keys_reconciled(struct ml_keys *self, struct ml_str name)
+{
+    struct ml_key *key = ml_keys_find(self, name);
+    if (!key || !key->failures)
+        return (struct ml_repeat){0};
+    struct ml_repeat was = key->failures->reconcile;
+    ml_repeat_over(&key->failures->reconcile);
+    if (key->failures->slowed.failures == 0)
+        free_failures(key);
+    return was;
+}
+
+void ml_keys_forget_failures(struct ml_keys *self, struct ml_str name)
+{
+    free_failures(ml_keys_find(self, name));
+}
+
+void ml_keys_forget_all_failures(struct ml_keys *self)
+{
+    ml_keys_each(self, key) free_failures(key);
+}
+
+/* ---- the cause of the next run ---- */
+
+void ml_keys_set_cause(struct ml_keys *self, struct ml_str name, char *cause)
+{
+    struct ml_key *key = ml_keys_find(self, name);
+    if (!key || !key->cause)
+        key = ml_keys_ref(self, name);
+    free(key->cause);
+    key->cause = cause;
+}
+
+char *ml_keys_take_cause(struct ml_keys *self, struct ml_str name)
+{
+    struct ml_key *key = ml_keys_find(self, name);
+    if (!key || !key->cause)
+        return NULL;
+    char *cause = ml_take(&key->cause);
+    ml_key_unref(key);
+    return cause;
+}
+
+void ml_keys_forget_all_causes(struct ml_keys *self)
+{
+    ml_keys_each(self, key) free(ml_keys_take_cause(self, ml_key_str(key)));
+}

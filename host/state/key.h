@@ -1,0 +1,63 @@
+/* L4 state. All that one controller knows about one key, in one record: the key's name, and a part
+ * for each file that keeps something about it. A part is made and freed by its own file. Each part
+ * that exists holds one reference to the record, and the last part to go frees it: a key about
+ * which nothing is known takes no memory. The functions of those files find their part by the
+ * key's name, in the one map of the controller's records. */
+#pragma once
+
+#include "base/map.h"
+#include "base/repeat.h"
+
+/* The records of one controller. Zeros: none. */
+struct ml_keys {
+    struct ml_map by_name;
+};
+
+/* Failures of a key, for the log. */
+struct ml_key_failures {
+    struct ml_repeat reconcile;
+    struct ml_repeat slowed; /* the key was slowed, because it wakes itself or fights */
+};
+
+struct ml_key {
+    struct ml_keys *keys;
+    struct ml_key_queued *queued;   /* workqueue.c: its place, delay, priority and backoff */
+    struct ml_key_writes *writes;   /* expectations.c: own writes, waits, staleness */
+    struct ml_key_pace *pace;       /* enqueue_filter.c: held changes, how often it changes what */
+    struct ml_key_reads *reads;     /* read_sets.c: what its last run read */
+    struct ml_key_lookups *lookups; /* read_sets.c: the objects that its last run looked for */
+    struct ml_key_series *series;   /* custom_metrics.c: the series that go with its object */
+    struct ml_key_failures *failures; /* key.c */
+    char *cause;                      /* key.c: why it was enqueued; only at log level debug */
+    unsigned refs;
+    uint32_t len;
+    char bytes[];
+};
+
+/* The record of `name`, or NULL. */
+struct ml_key *ml_keys_find(const struct ml_keys *keys, struct ml_str name);
+/* Returns one more reference to the record of `name`, which is made when there is none. */
+struct ml_key *ml_keys_ref(struct ml_keys *keys, struct ml_str name);
+void ml_key_unref(struct ml_key *key);              /* the last reference frees the record */
+struct ml_str ml_key_str(const struct ml_key *key); /* the record's */
+size_t ml_keys_len(const struct ml_keys *keys);
+void ml_keys_fini(struct ml_keys *keys); /* when all parts are freed */
+
+/* Steps through all records. The parts of the one just seen may be freed; none may be made. */
+#define ml_keys_each(keys, key)                                                                    \
+    for (size_t key##_cursor = 0, key##_once = 1; key##_once; key##_once = 0)                      \
+        for (struct ml_key * key; (key = ml_map_next(&(keys)->by_name, &key##_cursor, NULL));)
+
+/* The failures of a key, made when there are none; valid until they are forgotten. */
+struct ml_key_failures *ml_keys_failures(struct ml_keys *keys, struct ml_str name);
+/* A reconcile of the key was good. Returns the failure that this ends: zeros when there was none.
+ */
+struct ml_repeat ml_keys_reconciled(struct ml_keys *keys, struct ml_str name);
+void ml_keys_forget_failures(struct ml_keys *keys, struct ml_str name);
+void ml_keys_forget_all_failures(struct ml_keys *keys);
+
+/* Takes `cause`, which replaces an earlier one. */
+void ml_keys_set_cause(struct ml_keys *keys, struct ml_str name, char *cause);
+/* Returns the cause, which the caller frees, and forgets it; NULL when there is none. */
+char *ml_keys_take_cause(struct ml_keys *keys, struct ml_str name);
+void ml_keys_forget_all_causes(struct ml_keys *keys);
