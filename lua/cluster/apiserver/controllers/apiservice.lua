@@ -27,7 +27,7 @@ local VERSIONS = {
 local CUSTOM_GROUP, CUSTOM_VERSION = 1000, 100
 
 
--- What there should be: name → object. The aggregator's own group has none.
+-- The APIServices that should exist: name → object. The aggregator's own group has none.
 local function wanted(server)
   local all = {}
   for _, res in ipairs(server.registry:all()) do

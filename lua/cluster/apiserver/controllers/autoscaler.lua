@@ -52,7 +52,7 @@ local function bounded(spec, replicas)
 end
 
 
--- What stands in the way is told in a condition, and once in an Event.
+-- Reports a failure in a condition, and in an Event when its reason is new.
 local function fail(api, object, conditions, kind, reason, message)
   local before
   for _, condition in ipairs(conditions) do

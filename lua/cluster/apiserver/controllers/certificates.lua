@@ -69,7 +69,7 @@ local function sign(api, object)
 end
 
 
--- Whether roles let a user ask for this without anybody's approval.
+-- True if the user's roles allow this request, so that nobody has to approve it.
 local function may_ask(server, spec, subresource)
   local user = { name = spec.username or "", uid = spec.uid, groups = spec.groups, extra = spec.extra }
   return (server.auth:authorize(user, {

@@ -1,4 +1,4 @@
---- What Kubernetes' own signers ask of a CertificateSigningRequest.
+--- Checks a CertificateSigningRequest by the rules of Kubernetes' own signers.
 ---
 --- Rules: kubernetes/pkg/apis/certificates/helpers.go, kubernetes/pkg/controller/certificates/signer/signer.go.
 local M = {}
@@ -6,7 +6,7 @@ local M = {}
 local NODES, NODE = "system:nodes", "system:node:"
 local SIGNS, ENCIPHERS, CLIENT, SERVER = "digital signature", "key encipherment", "client auth", "server auth"
 
--- The alternative names that a kubelet's client has not, in the order in which they are told.
+-- Alternative names that a kubelet's client must not have, in the order in which they are reported.
 local CLIENT_NAMES = {
   { "dns_names", "DNS subjectAltNames are not allowed" },
   { "email_addresses", "Email subjectAltNames are not allowed" },
@@ -15,7 +15,7 @@ local CLIENT_NAMES = {
 }
 
 
--- Whether the usages are `purpose` and a digital signature, with or without key encipherment, which RSA needs.
+-- True if the usages are `purpose` and a digital signature; key encipherment, which RSA needs, may be there too.
 local function are_usages(usages, purpose)
   local known = { [SIGNS] = true, [purpose] = true, [ENCIPHERS] = true }
   local seen = {}
@@ -46,7 +46,7 @@ local function is_node(wishes)
 end
 
 
---- What keeps a request from being that of a kubelet for its client, or nil.
+--- Returns why a request is not right for the client of a kubelet, or nil if it is.
 --- @param wishes cluster.host.x509.request
 --- @param usages string[]
 function M.kubelet_client(wishes, usages)
@@ -65,7 +65,7 @@ function M.kubelet_client(wishes, usages)
 end
 
 
---- The same for its server.
+--- The same for the server of a kubelet.
 function M.kubelet_serving(wishes, usages)
   if not of_nodes(wishes) then
     return "subject organization is not system:nodes"

@@ -13,7 +13,7 @@ local function size_of(amounts)
 end
 
 
---- Whether the volume holds as much as the claim asks for.
+--- Returns true if the volume holds as much as the claim asks for.
 function M.is_large_enough(volume, claim)
   return quantity.compare(size_of(volume.spec.capacity), size_of((claim.spec.resources or {}).requests)) >= 0
 end
@@ -33,7 +33,7 @@ local function has_modes(volume, claim)
 end
 
 
---- Whether the volume is this claim's: by its uid, or reserved for its name.
+--- Returns true if the volume is bound to this claim by its uid, or reserved for it by its name.
 function M.is_for(volume, claim)
   local ref = volume.spec.claimRef
   return ref ~= nil and ref.name == claim.metadata.name and ref.namespace == claim.metadata.namespace

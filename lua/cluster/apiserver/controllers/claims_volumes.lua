@@ -50,7 +50,7 @@ function Folders:ensure(name)
 end
 
 
---- Whether the volume is a folder that was made here, and not one that somebody brought.
+--- Returns true if the volume is a folder that was made here, false if somebody else made it.
 function Folders:is_ours(volume)
   local name, source = volume.metadata.name, volume.spec.hostPath
   return source ~= nil and source.path:match "[^/]*$" == name and self.base:has(RECORD .. "/" .. name)
@@ -134,7 +134,7 @@ function M.set_phase(api, volume, phase, message)
 end
 
 
--- What nobody here can do is said in the status.
+-- Sets the phase Failed and sends an Event, unless the volume has that phase.
 local function fail(api, volume, reason, message)
   if volume.status.phase ~= "Failed" then
     M.set_phase(api, volume, "Failed", message)

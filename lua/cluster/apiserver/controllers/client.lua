@@ -48,7 +48,7 @@ function M.new(server, controller)
     return code, answer
   end
 
-  -- What has to succeed.
+  -- A request that raises an error if it fails.
   local function call(method, path, body, content_type)
     local code, answer = ask(method, path, body, content_type)
     if code >= 300 then

@@ -58,7 +58,7 @@ local function limits(set, desired)
 end
 
 
--- What is on one node: { node, run, stay, old, new (lists of pods that are not about to go), leaving }.
+-- Sorts the pods of a node: { node, run, stay, old, new, ended (lists of pods), leaving (number of deleted pods) }.
 local function look(set, node, list, hash)
   local place = { node = node, old = {}, new = {}, leaving = 0, ended = {} }
   place.run, place.stay = nodes_of.fits(set.spec.template.spec, node)
@@ -112,7 +112,7 @@ local function clear_ended(api, set, place, now)
 end
 
 
--- One pod where one belongs, none where not; during a surge an old and a new one.
+-- Keeps one pod on a node where one belongs, else none; during a surge an old and a new one.
 -- @param made integer pods that this look has made  @return integer the same, with those made here
 local function manage(api, set, place, hash, made)
   if place.run and #place.old + #place.new == 0 and place.leaving == 0 and #place.ended == 0 then

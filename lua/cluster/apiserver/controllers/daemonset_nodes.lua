@@ -66,7 +66,7 @@ local function term_fits(term, node)
 end
 
 
--- What a pod must have of its node, or nil.
+-- The node affinity that a pod requires, or nil.
 local function required_of(spec)
   local affinity = (spec.affinity or NONE).nodeAffinity
   return affinity and affinity.requiredDuringSchedulingIgnoredDuringExecution
@@ -111,7 +111,7 @@ local function add_tolerations(spec)
 end
 
 
---- Whether pods of that spec belong on a node, and whether those that are there may stay.
+--- Decides if pods of that spec belong on a node, and if those that are there may stay.
 --- @return boolean run
 --- @return boolean stay
 function M.fits(spec, node)

@@ -97,7 +97,7 @@ local function has_progressed(before, status)
 end
 
 
--- Whether the roll-out takes longer than it may. The second result says in how many seconds it will.
+-- True if the roll-out takes longer than it may. The second result is the number of seconds until then, or nil.
 local function is_late(deployment)
   local progressing = find(deployment.status.conditions or {}, "Progressing")
   if not progressing or progressing.reason == "NewReplicaSetAvailable" then

@@ -79,7 +79,7 @@ local function failure_of_indexes(job, found)
 end
 
 
--- Why the job ends before it has all its completions, or nil. What was decided once stays.
+-- Returns why the job ends before it has all its completions, or nil. An earlier decision stays.
 local function ending_of(job, status, found)
   local decided = job_status.truth(status, "SuccessCriteriaMet") or job_status.truth(status, "FailureTarget")
   if decided then
@@ -116,7 +116,7 @@ local function manage(api, job, found, record)
     math.max(0, math.min(#found.active - want, pods.BURST_MAX)))
   if #go > 0 then
     for _, pod in ipairs(go) do
-      tracking.release(api, pod) -- what the job itself does not want has not failed
+      tracking.release(api, pod) -- a surplus pod does not count as failed
     end
     job_pods.delete(api, job, found, go)
     found.active = stay

@@ -75,7 +75,7 @@ function M.left_after(pod, failures)
 end
 
 
---- Whether `a` ended before `b`.
+--- Returns true if `a` ended before `b`.
 function M.is_earlier(a, b)
   return ended_at(a) < ended_at(b)
 end

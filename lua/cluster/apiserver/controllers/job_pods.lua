@@ -34,13 +34,13 @@ local function index_of(job, pod)
 end
 
 
---- Whether pods are only replaced when they have failed, not already when they are about to go.
+--- Returns true if pods are only replaced when they have failed, not already when they are being deleted.
 function M.waits_for_failed(job)
   return job.spec.podReplacementPolicy == "Failed" or job.spec.podFailurePolicy ~= nil
 end
 
 
---- Whether a pod failed. One that is deleted has, unless such are waited for.
+--- Returns true if a pod failed. A pod that is being deleted has failed, unless the Job waits until it has ended.
 function M.is_failed(job, pod)
   local phase = pod.status and pod.status.phase
   return phase == "Failed"
@@ -48,7 +48,7 @@ function M.is_failed(job, pod)
 end
 
 
---- Whether the counts of the Job take in a pod: it is of the Job's indexes, if that has any.
+--- Returns true if the Job counts a pod: an indexed Job only counts pods of its indexes.
 function M.is_counted(job, pod)
   return not M.is_indexed(job) or index_of(job, pod) ~= nil
 end
@@ -102,7 +102,7 @@ local function note_predecessors(job, found)
 end
 
 
---- What the pods of a Job came to.
+--- Sorts and counts the pods of a Job by their state.
 --- @param status table of the Job  @param counted table set of uids that are in its counts, though still tracked
 --- @return table { all =, active =, new_succeeded =, new_failed = (lists of pods), ready =, terminating =, succeeded =,
 ---   failed = (counts), done =, lost = (sets of indexes, where the Job has them), predecessors = (index → pod) }

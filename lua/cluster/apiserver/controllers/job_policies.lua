@@ -42,7 +42,7 @@ local function condition_that_met(pod, patterns)
 end
 
 
---- What the first rule that a failed pod meets says.
+--- Returns the action of the first rule that a failed pod meets.
 --- @return string|nil action, string|nil message  the message says why, where the action is FailJob
 function M.on_failure(job, pod)
   for i, rule in ipairs((job.spec.podFailurePolicy or {}).rules or {}) do
@@ -62,7 +62,7 @@ function M.on_failure(job, pod)
 end
 
 
---- Whether a failed pod counts against the limits.
+--- Returns true if a failed pod counts against the limits.
 function M.counts(job, pod)
   return M.on_failure(job, pod) ~= "Ignore"
 end

@@ -5,7 +5,7 @@ local host = require "cluster.host"
 
 local M = {}
 
--- What is said first, while pods are still about to go, and what when they have gone.
+-- Condition that is set while pods are still being deleted → condition that is set when they are gone.
 local LAST = { SuccessCriteriaMet = "Complete", FailureTarget = "Failed" }
 
 
@@ -26,7 +26,7 @@ function M.finished_at(status)
 end
 
 
--- Sets a condition. One that was never true is not made to say that it is not. @return boolean whether it changed
+-- Sets a condition; a new one is only added if it is not "False". @return boolean whether it changed
 local function set(status, type, truth, reason, message)
   status.conditions = status.conditions or host.json.array {}
   local at = #status.conditions + 1

@@ -20,7 +20,7 @@ local function without(finalizers)
 end
 
 
---- Whether the pod has not been counted yet.
+--- Returns true if the pod has not been counted yet.
 function M.is_tracked(pod)
   local finalizers = pod.metadata.finalizers or {}
   return #without(finalizers) < #finalizers
@@ -54,7 +54,7 @@ function M.release(api, pod)
 end
 
 
--- Whether the Job that would count a pod is there.
+-- True if the Job that would count a pod is there.
 local function has_job(server, entry)
   for _, owner in ipairs(entry.owners or {}) do
     if owner.controller and owner.kind == "Job" then

@@ -1,6 +1,6 @@
---- ResourceQuotas: counts what is used of them.
+--- Counts how much of each ResourceQuota is used.
 ---
---- What a request uses is charged at once (quota/); this looks at everything when a quota changes, and when something
+--- A request is charged at once (quota/); this controller counts all objects when a quota changes, and when something
 --- is gone. Rules: kubernetes/pkg/controller/resourcequota, pkg/quota/v1/install/update_filter.go.
 local host = require "cluster.host"
 local lists = require "cluster.apiserver.resources.resource_lists"
@@ -12,7 +12,7 @@ local M = {}
 
 local RESYNC_SECONDS <const> = 300
 
--- Resources of which more than the number of objects is counted.
+-- Resources for which quotas count more than the number of objects.
 local MEASURED = { pods = true, services = true, persistentvolumeclaims = true }
 
 
@@ -59,7 +59,7 @@ local function phase_of(entry)
 end
 
 
--- Whether a change can free something.
+-- True if a change can free something.
 local function frees(event)
   if event.type == "DELETED" then
     return true
@@ -73,7 +73,7 @@ local function frees(event)
 end
 
 
--- What others write into the status stays there until something is counted anew, or for five minutes.
+-- True if the spec did not change. A status that others wrote stays until the next count, for five minutes at most.
 local function same_spec(entry, previous)
   return host.json.equal(host.json.decode(entry.text).spec, host.json.decode(previous.text).spec)
 end

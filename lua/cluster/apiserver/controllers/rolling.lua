@@ -15,7 +15,8 @@ local function resolve(value, total, round)
 end
 
 
---- What the update may add and take away. @return table { surge =, unavailable = }
+--- Returns how many replicas the update may add, and how many may be unavailable.
+--- @return table { surge =, unavailable = }
 function M.limits(deployment)
   local strategy, total = deployment.spec.strategy or {}, deployment.spec.replicas
   local rules = strategy.rollingUpdate
@@ -71,7 +72,7 @@ local function take(old, targets, count, spare)
 end
 
 
---- What the old sets give up: first what is not available anyway, then as much as stays within maxUnavailable.
+--- Returns the old sets to scale down: first by replicas that are not available, then as far as maxUnavailable allows.
 --- @return table list of { set =, replicas = }, those that change
 function M.old_replicas(deployment, newest, old)
   local total_old = sum(old, wanted_of)
@@ -82,7 +83,7 @@ function M.old_replicas(deployment, newest, old)
   local unavailable_new = newest.spec.replicas - available_of(newest)
   local spare_total = total_old + newest.spec.replicas - minimum - unavailable_new
   if spare_total <= 0 then
-    return {} -- what was asked for already is not done yet; the counts in status are of before
+    return {} -- the last change is not done yet; the counts in status are older than it
   end
   local targets = {}
   for _, set in ipairs(old) do

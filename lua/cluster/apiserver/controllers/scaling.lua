@@ -29,7 +29,7 @@ local function active_of(newest, old)
 end
 
 
---- Whether a set was scaled for another number of replicas than the Deployment has now.
+--- Returns true if a set was scaled for another number of replicas than the Deployment has now.
 function M.is_due(deployment, newest, old)
   for _, set in ipairs(active_of(newest, old)) do
     local desired = annotation(set, M.DESIRED)
@@ -80,7 +80,7 @@ local function fraction(deployment, set, maximum)
 end
 
 
--- What is left over, or missing, after the shares are rounded, goes to the largest.
+-- Gives each set its share; the largest also gets or loses the difference that rounding leaves.
 local function shares(deployment, active)
   local wanted, total = deployment.spec.replicas, 0
   for _, set in ipairs(active) do
@@ -100,7 +100,7 @@ local function shares(deployment, active)
 end
 
 
---- What each set should have. @return table list of { set =, replicas = }
+--- Returns how many replicas each set should have. @return table list of { set =, replicas = }
 function M.changes(deployment, newest, old)
   local active = active_of(newest, old)
   if #active < 2 then

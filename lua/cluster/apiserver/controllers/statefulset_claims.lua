@@ -59,7 +59,7 @@ local function reference_to(owner)
 end
 
 
--- Who a claim should be owned by: the set, the pod, or nobody (nil).
+-- The owner that a claim should have: the set, the pod, or nil.
 local function owner_for(set, pod, is_condemned)
   local policy = set.spec.persistentVolumeClaimRetentionPolicy or {}
   if is_condemned and policy.whenScaled == "Delete" then
@@ -102,7 +102,7 @@ function M.own(api, set, pod, ordinal, is_condemned)
 end
 
 
---- Whether a claim goes with an earlier pod of this name, so that the next one has to wait.
+--- Returns true if a claim will be deleted with an earlier pod of this name, so that the next pod has to wait.
 function M.are_stale(api, set, ordinal)
   local name = ("%s-%d"):format(set.metadata.name, ordinal)
   for _, template in ipairs(set.spec.persistentVolumeClaimRetentionPolicy.whenScaled == "Delete"

@@ -1,4 +1,4 @@
---- Whether a CRD of a group that belongs to Kubernetes was approved there: an annotation says so.
+--- Checks that a CRD of a group that belongs to Kubernetes was approved there: an annotation says so.
 ---
 --- Rules and wordings: apiextensions-apiserver/pkg/apihelpers/helpers.go,
 --- pkg/controller/apiapproval/apiapproval_controller.go.
@@ -19,14 +19,14 @@ local MESSAGES = {
     .. '"unapproved", %s'):format(M.ANNOTATION, SEE),
 }
 
--- What the condition says of each state, with its reason.
+-- State → status and reason of the condition.
 local WORDS = {
   missing = { "False", "MissingAnnotation" }, invalid = { "False", "InvalidAnnotation" },
   bypassed = { "False", "UnapprovedAnnotation" }, approved = { "True", "ApprovedAnnotation" },
 }
 
 
---- Whether CRDs of that group need an approval.
+--- Returns true if CRDs of that group need an approval.
 function M.is_needed(group)
   return group == "k8s.io" or group == "kubernetes.io" or group:find "%.k8s%.io$" ~= nil
     or group:find "%.kubernetes%.io$" ~= nil

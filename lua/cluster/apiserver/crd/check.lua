@@ -87,7 +87,7 @@ local function check(crd, old)
 end
 
 
---- What may not change: the kind's place, and, once it is served, its kind and scope.
+--- Checks that group and plural name do not change, nor kind and scope once the CRD is established.
 function M.check_immutable(crd, old, errors)
   local function same(value, before, path)
     if value ~= before then
@@ -108,7 +108,7 @@ end
 M.name = names.name_is_subdomain
 
 
---- What is wrong with a new CRD. @return table list of field errors
+--- Checks a new CRD. @return table list of field errors
 function M.create(crd)
   local errors = check(crd, nil)
   check_name(crd, errors)
@@ -116,13 +116,13 @@ function M.create(crd)
 end
 
 
---- What is wrong with `crd` after `old`. @return table list of field errors
+--- Checks `crd`, which replaces `old`. @return table list of field errors
 function M.update(crd, old)
   return check(crd, old)
 end
 
 
---- What is wrong with a new status. @return table list of field errors
+--- Checks a new status. @return table list of field errors
 function M.status(crd)
   local errors = {}
   spec_rules.names(crd.status.acceptedNames or {}, "status.acceptedNames", errors)

@@ -74,7 +74,7 @@ local NAME = {
 local AGE = { name = "Age", type = "date", description = common[2].description, jsonPath = CREATED }
 
 
---- The columns of a version of a CRD, the name among them. After a path that cannot be read there are no more.
+--- The columns of a version of a CRD, the name among them. A path that cannot be read ends the list.
 --- @param version table an element of spec.versions
 function M.of(version)
   local definitions = version.additionalPrinterColumns

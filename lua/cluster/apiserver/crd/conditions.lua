@@ -20,7 +20,7 @@ function M.find(crd, kind)
 end
 
 
---- Whether the condition of that type is "True".
+--- Returns true if the condition of that type is "True".
 function M.is_true(crd, kind)
   local condition = M.find(crd, kind)
   return condition ~= nil and condition.status == "True"

@@ -1,9 +1,9 @@
 --- Conversion of a CRD's objects by its webhook.
 ---
---- An entry of such a kind keeps the version in which it was stored (`as`), and what the webhook made of it for other
---- versions (`forms`). Whoever shows an entry in another version asks for its form first, and waits; see
---- stored.lua. As in the real server the webhook decides about everything but metadata; of that, about labels and
---- annotations.
+--- An entry of such a kind keeps the version in which it was stored (`as`), and the forms that the webhook made of it
+--- for other versions (`forms`). Code that shows an entry in another version asks for its form first, and waits; see
+--- stored.lua. As in the real server the webhook decides about everything but metadata; of metadata it decides about
+--- labels and annotations.
 --- Rules and wordings: apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go, and
 --- customresource_handler.go (schemaCoercingConverter: what a version does not know is taken out).
 local default = require "cluster.apiserver.schema.default"
@@ -73,7 +73,7 @@ local function read(text, review)
 end
 
 
--- What the webhook may not change. @return string|nil what it did change
+-- Checks that the webhook did not change the name, namespace or uid. @return string|nil what it did change
 local function check_identity(before, after)
   local old, new = before.metadata, type(after.metadata) == "table" and after.metadata or {}
   for _, name in ipairs { "name", "namespace", "uid" } do
@@ -214,7 +214,7 @@ local function lacks_form(entry, res)
 end
 
 
---- Whether all of these entries can be shown as `res` has them without asking anybody.
+--- Returns true if all of these entries can be shown as `res` has them and the webhook need not be asked.
 function M.is_ready(entries, res)
   for _, entry in ipairs(entries) do
     if lacks_form(entry, res) then

@@ -14,7 +14,7 @@ local M = {}
 -- Where defaults may be: not under alternatives, nor under additionalProperties.
 local FOLLOWED = { items = true, properties = true }
 
--- What every resource has; its unknown fields are nobody's.
+-- Fields that every resource has; defaults within them may have unknown fields.
 local META = { metadata = true, apiVersion = true, kind = true }
 
 
@@ -89,7 +89,7 @@ function Found:add(errors)
 end
 
 
---- What is wrong with the defaults of a schema that stands at `path`. @return table list of field errors
+--- Checks the defaults of a schema that stands at `path`. @return table list of field errors
 function M.check(schema, path)
   local found = setmetatable({ errors = {}, budget = validator.BUDGET }, Found)
   check(schema, path, true, false, found)

@@ -17,8 +17,8 @@ local function parse(name)
 end
 
 
---- Whether version `a` comes before `b`, as servers order them: v1alpha1, v1beta1, v1, v2; other names before all
---- these, in reverse.
+--- Returns true if version `a` comes before `b`, as servers order them: v1alpha1, v1beta1, v1, v2; other names come
+--- before all these, in reverse alphabetical order.
 function M.before(a, b)
   local a_stage, a_major, a_minor = parse(a)
   local b_stage, b_major, b_minor = parse(b)

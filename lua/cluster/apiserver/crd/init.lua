@@ -170,7 +170,7 @@ local function soon(self, name)
 end
 
 
--- What decides about what is served: every change of the spec is another generation.
+-- The values that decide what is served, as a text: every change of the spec is another generation.
 local function signature(crd)
   return host.json.encode { crd.metadata.uid, crd.metadata.generation, crd.status.acceptedNames,
     crd.metadata.deletionTimestamp ~= nil, conditions.is_true(crd, "Established") }

@@ -174,7 +174,7 @@ local function filter_step(text)
 end
 
 
--- What stands between brackets.
+-- Makes a step of the text between brackets.
 local function bracket_step(text)
   local filter = text:match "^%?%((.*)%)$"
   if filter then

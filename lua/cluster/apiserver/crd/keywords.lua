@@ -270,7 +270,7 @@ function check(schema, path, context, errors)
 end
 
 
---- What is wrong with the keywords of a schema that stands at `path`.
+--- Checks the keywords of a schema that stands at `path`.
 --- @param rules_context table|nil of its rules (rules/check.lua); nil: they are not compiled
 --- @return table list of field errors
 function M.check(schema, path, rules_context)

@@ -35,7 +35,7 @@ local function in_use(name)
 end
 
 
--- Those of the short names that are not free: why, or nil.
+-- Returns the message about the short names that are not free, or nil.
 local function short_conflict(wanted, had, used)
   local mine, messages = {}, {}
   for _, name in ipairs(had or {}) do

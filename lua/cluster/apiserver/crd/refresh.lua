@@ -6,7 +6,7 @@ local prune = require "cluster.apiserver.schema.prune"
 local resource = require "cluster.apiserver.crd.resource"
 
 
--- The entry as `res` has it, at the same revision. What a webhook made of it is forgotten.
+-- The entry as `res` has it, at the same revision. The forms that a webhook made of it are dropped.
 -- @param own table|nil the description of the version in which it is; nil: there is no such version any more
 local function renewed(entry, res, own)
   local copy = {}

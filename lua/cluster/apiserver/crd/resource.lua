@@ -51,7 +51,7 @@ local function whole_schema(schema, gvk)
 end
 
 
--- What takes time or room, made when it is first asked for.
+-- Fields that take time or memory; each is made when it is first read.
 local LATER = {
   -- what the CRD itself says
   own_schema = function(res)
@@ -82,7 +82,7 @@ local RESOURCE = {
 }
 
 
--- The schema for one who needs it once: it is not kept for his sake.
+-- The schema for a caller who needs it only once: it is not kept.
 local function read_schema(res)
   return rawget(res, "schema") or whole_schema(res.source:schema(res.version), res.gvk)
 end
@@ -104,9 +104,9 @@ local function describe(crd, version, storage_version, source)
 end
 
 
--- Between versions only apiVersion is converted, and each keeps to its schema: what one does not know it does not show,
--- and what the stored one does not know is not stored. Defaults are those of the version that was sent, and then those
--- of the stored one.
+-- Between versions only apiVersion is converted. Each version only shows fields of its own schema, and only fields of
+-- the stored version's schema are stored. Defaults are those of the version that was sent, and then those of the
+-- stored one.
 local function conversion(res, stored)
   return {
     load = function(object)
@@ -148,11 +148,11 @@ end
 
 
 --- The descriptions of all served versions of a CRD whose names are accepted. Schema, columns and strategy of each are
---- made when they are first read. Beside what every description has:
----   crd            the CRD without its schemas, of which nothing may be changed
+--- made when they are first read. Fields beside those of every description:
+---   crd            the CRD without its schemas, not to be changed
 ---   definition     what it says of this version
----   read_schema    function(res) -> the schema, for one who needs it only once
----   fingerprint    a text that is another one when something else is served
+---   read_schema    function(res) -> the schema, for a caller who needs it only once
+---   fingerprint    a text that changes when something else is served
 --- @param full table the CRD as it is stored  @param crd table the same without its schemas, as summary.lua makes it
 --- @param source table of source.lua  @param webhook table|nil of conversion.lua, if one converts the objects
 function M.of(full, crd, source, webhook)

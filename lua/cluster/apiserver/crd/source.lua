@@ -1,5 +1,5 @@
---- Where the schemas of a CRD are read from. They take most of the room of a CRD, and most of many kinds are never
---- used: they stay in the stored text until somebody asks for them.
+--- Reads the schemas of a CRD from its stored text when somebody asks for them: they take most of the room of a CRD,
+--- and the schemas of many kinds are never used.
 local host = require "cluster.host"
 
 local M = {}
@@ -24,7 +24,7 @@ local function schemas(self)
 end
 
 
---- The schema of a version of the CRD, of which nothing may be changed.
+--- The schema of a version of the CRD, not to be changed.
 function Source:schema(version)
   return schemas(self)[version]
 end

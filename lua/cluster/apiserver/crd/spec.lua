@@ -136,7 +136,7 @@ local function others(shared)
 end
 
 
--- Whether the version of that name had this schema before.
+-- True if the version of that name had this schema before.
 local function is_unchanged(version, old)
   for _, before in ipairs(old and old.versions or {}) do
     if before.name == version.name then
@@ -234,7 +234,7 @@ local function check_review_versions(versions, old, path, errors)
 end
 
 
--- Who converts, and how it is asked. @param old table|nil what it follows
+-- Checks spec.conversion. @param old table|nil the one before
 local function check_conversion(conversion, old, errors)
   check_choice(conversion.strategy, "spec.conversion.strategy", { "None", "Webhook" }, errors)
   local webhook, is_called = conversion.webhook or {}, conversion.strategy == "Webhook"
@@ -266,7 +266,7 @@ local function any_status(versions)
 end
 
 
---- What is wrong with a spec. @param old table|nil the spec that it follows  @return table list of field errors
+--- Checks a spec. @param old table|nil the spec that it follows  @return table list of field errors
 function M.check(spec, old)
   local errors = {}
   local versions = type(spec.versions) == "table" and spec.versions or {}

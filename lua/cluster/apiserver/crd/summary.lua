@@ -1,5 +1,5 @@
---- What is kept of a CRD in memory: all of its spec and status but the schemas (source.lua), and of its metadata what
---- decides about what is served.
+--- Makes the part of a CRD that is kept in memory: all of its spec and status but the schemas (source.lua), and the
+--- metadata that decides what is served.
 local host = require "cluster.host"
 
 local M = {}

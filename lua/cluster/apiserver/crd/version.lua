@@ -20,7 +20,7 @@ local NOT_SELECTABLE = "must point to a field of type string, boolean or integer
 local COLUMN_TYPES = { "boolean", "date", "integer", "number", "string" }
 local COLUMN_FORMATS = { "byte", "date", "date-time", "double", "float", "int32", "int64", "password" }
 
--- What the root may say when status is checked by itself, as keywords and as messages list them.
+-- Keywords that the root may have when status is checked by itself, as schemas and as messages write them.
 local AT_ROOT = {
   description = true, type = true, format = true, title = true, maximum = true, exclusiveMaximum = true, minimum = true,
   exclusiveMinimum = true, maxLength = true, minLength = true, pattern = true, maxItems = true, minItems = true,

@@ -46,7 +46,7 @@ local function release(server, res, address, service)
 end
 
 
--- What a Service has now gets an object; what it had before loses its own.
+-- Makes the object of the address that a Service has now, and deletes the objects of its earlier addresses.
 local function settle(server, res, had, service)
   local entry = server.store:get("services", service.namespace, service.name)
   local address = entry and entry.fields["spec.clusterIP"]

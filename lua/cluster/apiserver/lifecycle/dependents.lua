@@ -68,7 +68,7 @@ function M:of(uid)
 end
 
 
---- Whether there are any.
+--- Returns true if the object with that uid has dependents.
 function M:has(uid)
   return self.by_owner[uid] ~= nil
 end

@@ -36,8 +36,8 @@ local function waits_for_dependents(object)
 end
 
 
--- What has become of an owner: "solid", "dangling", "waiting", or nil when it cannot be told: its kind is not served,
--- or it is in a namespace and the dependent is not.
+-- The state of an owner: "solid", "dangling", "waiting", or nil if it is unknown: its kind is not served, or it is in
+-- a namespace and the dependent is not.
 local function state_of(self, owner, namespace)
   local res = self.server.registry:of(owner.apiVersion, owner.kind)
   if not res or res.namespaced and namespace == "" then
@@ -53,7 +53,7 @@ local function state_of(self, owner, namespace)
 end
 
 
--- Uids of an object's owners by their state; nil when one cannot be told.
+-- Uids of an object's owners by their state; nil if one state is unknown.
 local function classify(self, object)
   local found = { solid = {}, dangling = {}, waiting = {} }
   for _, owner in ipairs(object.metadata.ownerReferences or {}) do

@@ -50,7 +50,7 @@ local function terminating(request, object, namespace)
 end
 
 
---- Whether `object` may be made where the request wants it. @return table|nil failure
+--- Checks if `object` may be made in the namespace of the request. @return table|nil failure
 function M:check_create(request, object)
   local res, namespace = request.res, request.namespace
   if not res.namespaced then
@@ -65,7 +65,7 @@ function M:check_create(request, object)
 end
 
 
---- Whether `object` may be deleted. @return table|nil failure
+--- Checks if `object` may be deleted. @return table|nil failure
 function M.check_delete(_, request, object)
   local name = object.metadata.name
   if request.res.id == "namespaces" and IMMORTAL[name] then

@@ -21,7 +21,7 @@ local API_SERVER = {
 }
 
 
--- Whether a request changes what is used: most resources are only counted.
+-- True if a request changes what is used. Most updates do not: of most resources only the number of objects counts.
 local function is_charged(request, object, old)
   local id, part = request.res.id, request.subresource
   if not old then
@@ -63,7 +63,7 @@ local function is_nothing(list)
 end
 
 
--- What would be used of a quota. @return table|nil used; or nil and why not
+-- Adds a request to what is used of a quota. @return table|nil used; or nil and why it is refused
 local function charged(quota, asked)
   local hard, used = quota.status.hard, quota.status.used or NONE
   local requested, exceeded = lists.mask(asked, hard), {}
@@ -114,7 +114,7 @@ local function save(server, quotas)
 end
 
 
---- Whether a valid object fits the quotas of its namespace.
+--- Checks that a valid object fits the quotas of its namespace.
 ---
 --- @param old table|nil what it replaces
 --- @return function|nil charge notes what it uses: to be called once it is stored; nil: there is nothing to note

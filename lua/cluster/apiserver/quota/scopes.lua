@@ -10,7 +10,7 @@ local NONE = {}
 local AFFINITIES = { "podAffinity", "podAntiAffinity" }
 
 
---- Whether a pod ends by itself at some time.
+--- Returns true if a pod ends by itself at some time.
 function M.is_terminating(pod)
   return (pod.spec.activeDeadlineSeconds or -1) >= 0
 end
@@ -40,7 +40,7 @@ local function crosses_namespaces(pod)
 end
 
 
--- Whether one of `found`, a list of names, meets an expression.
+-- True if one of `found`, a list of names, meets an expression.
 local function meets(expression, found)
   local operator = expression.operator
   if operator == "Exists" then
@@ -94,7 +94,7 @@ local CLAIMS = {
 local RULES = { pods = PODS, persistentvolumeclaims = CLAIMS }
 
 
---- Whether an object of the resource `id` meets all scopes of a quota's spec.
+--- Returns true if an object of the resource `id` meets all scopes of a quota's spec.
 function M.meet(spec, id, object)
   local rules = RULES[id] or NONE
   local function meet(expression)

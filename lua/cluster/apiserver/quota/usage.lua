@@ -1,4 +1,4 @@
---- What an object uses of what quotas count: { pods = "1", ["requests.cpu"] = "500m" }.
+--- Computes how much an object uses of a quota: { pods = "1", ["requests.cpu"] = "500m" }.
 ---
 --- Rules: kubernetes/pkg/quota/v1/evaluator/core/{pods,services,persistent_volume_claims,registry}.go,
 --- apiserver/pkg/quota/v1/generic/evaluator.go.
@@ -26,7 +26,7 @@ function M.count_name(id)
 end
 
 
--- Whether a pod is still there for those who count what runs.
+-- True if a pod still counts as running: it has not ended, and its time to be deleted has not passed.
 local function is_counted(pod)
   local status, meta = pod.status or NONE, pod.metadata
   if status.phase == "Succeeded" or status.phase == "Failed" then
@@ -38,7 +38,7 @@ local function is_counted(pod)
 end
 
 
--- What requests and limits are in the words of quotas.
+-- Requests and limits by the names that quotas have for them.
 local function computed(requests, limits)
   local usage = {}
   for _, name in ipairs(COMPUTE) do
@@ -92,7 +92,7 @@ local function of_service(service)
 end
 
 
--- An amount of bytes, of which there are no parts.
+-- An amount of bytes, rounded up to whole bytes.
 local function whole(text)
   local amount = quantity.parse(text)
   return amount and quantity.write(quantity.whole(amount)) or text
@@ -119,7 +119,7 @@ end
 local OF = { pods = of_pod, services = of_service, persistentvolumeclaims = of_claim }
 
 
---- What an object of the resource `id` uses.
+--- Returns the names and amounts that an object of the resource `id` uses.
 function M.of(id, object)
   if OF[id] then
     return OF[id](object)
@@ -151,7 +151,7 @@ local TRACKS = {
 }
 
 
---- Those of the names in `hard` that objects of the resource `id` use, as a set.
+--- Returns the names in `hard` that objects of the resource `id` use, as a set.
 function M.tracked(id, hard)
   local set, tracks, count = {}, TRACKS[id], M.count_name(id)
   for name in pairs(IGNORED[id] and NONE or hard or NONE) do
@@ -163,7 +163,7 @@ function M.tracked(id, hard)
 end
 
 
---- What each container of a pod has to say when a quota limits these names. @return string|nil what is missing
+--- Checks that each container of a pod sets these names, which a quota limits. @return string|nil what is missing
 function M.missing(pod, names)
   if pod.spec.resources and next(pod.spec.resources) then
     return nil

@@ -1,4 +1,4 @@
---- APIServices. Those without a service tell what this server serves; nothing is passed on to those with one.
+--- APIServices. One without a service describes what this server serves; no request is passed on to one with a service.
 ---
 --- Rules: kube-aggregator/pkg/apis/apiregistration/validation/validation.go, pkg/apis/apiregistration/v1/defaults.go,
 --- pkg/registry/apiservice/{strategy.go,etcd/etcd.go}.
@@ -34,7 +34,7 @@ local function prepare_create(object)
 end
 
 
--- Who writes the status changes none of the metadata that others own.
+-- A write of the status changes neither the spec nor the metadata that others own.
 local function prepare_status(new, old)
   new.spec = old.spec
   metadata.keep(new.metadata, old.metadata)

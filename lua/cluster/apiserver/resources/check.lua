@@ -50,7 +50,7 @@ function M.list(value)
 end
 
 
---- What a list without items becomes when it is stored, where its type writes nothing as null.
+--- Makes an empty list null, for types that are stored so.
 function M.empty_to_null(object, name)
   if type(object[name]) == "table" and #object[name] == 0 then
     object[name] = host.json.null
@@ -74,7 +74,7 @@ function M.config_key(key, path, errors)
 end
 
 
---- What Go's JSON parser says of a text that is no JSON object.
+--- Returns the error of Go's JSON parser for a text that is no JSON object.
 function M.json_complaint(text)
   local value = host.json.decode(text)
   if value == nil then

@@ -1,7 +1,7 @@
 --- CustomResourceDefinitions.
 ---
 --- Rules: apiextensions-apiserver/pkg/registry/customresourcedefinition/{strategy,etcd}.go,
---- pkg/apis/apiextensions/v1/defaults.go. What follows a write is in crd/init.lua, the checks are in crd/check.lua.
+--- pkg/apis/apiextensions/v1/defaults.go. The effects of a write are in crd/init.lua, the checks are in crd/check.lua.
 local canonical = require "cluster.apiserver.crd.canonical"
 local check = require "cluster.apiserver.crd.check"
 local client_config = require "cluster.apiserver.client_config"

@@ -13,7 +13,7 @@ local text = require "cluster.apiserver.tables.text"
 local warnings = require "cluster.apiserver.resources.pod.warnings"
 local workload = require "cluster.apiserver.resources.workload"
 
--- How often the template has changed; a field of old, of which v1 has left an annotation.
+-- The annotation that counts changes of the template; it was a field before v1.
 local GENERATION = "deprecated.daemonset.template.generation"
 local NUMBERS = {
   "currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady", "observedGeneration",

@@ -11,7 +11,7 @@ local status = require "cluster.apiserver.status"
 
 local null = host.json.null
 
--- What the newer form calls the fields of the older one.
+-- Field of the older form → its name in the newer form.
 local RENAMED = {
   involvedObject = "regarding",
   message = "note",
@@ -21,7 +21,7 @@ local RENAMED = {
   count = "deprecatedCount",
   reportingComponent = "reportingController",
 }
--- What the older form has even when it is empty.
+-- Fields that the older form has even when they are empty.
 local ALWAYS = { "reportingComponent", "reportingInstance" }
 
 local TEXT_MAX, NOTE_MAX = 128, 1024
@@ -63,7 +63,7 @@ local function check_text(value, path, errors)
 end
 
 
--- Events of the newer kind say when they happened; those say more besides.
+-- Checks the fields that an event with an eventTime must have, too.
 local function check_timed(object, controller, errors)
   local name = object.reportingComponent or ""
   if name == "" then
@@ -77,7 +77,7 @@ local function check_timed(object, controller, errors)
 end
 
 
--- What holds in both forms; `controller` is what the form calls the controller.
+-- Checks the rules of both forms; `controller` is the form's name for the controller.
 local function check_event(object, controller)
   local errors, timed = {}, object.eventTime ~= null
   local own, other = object.metadata.namespace or "", object.involvedObject.namespace or ""
@@ -111,7 +111,7 @@ local function check_series(series, errors)
 end
 
 
--- What the newer form does not take from new events.
+-- Checks that a new event leaves out the fields that the newer form only keeps for old events.
 local function check_unset(object, errors)
   for _, name in ipairs { "firstTimestamp", "lastTimestamp" } do
     if object[name] ~= null then
@@ -187,7 +187,7 @@ local function validate(object)
 end
 
 
--- What field selectors may ask, in the names of the store.
+-- Fields that field selectors may use, by their names in the store.
 local FIELDS = {
   "involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
   "involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath", "reason",

@@ -72,7 +72,7 @@ local function subresources_of(parts)
 end
 
 
--- What an object of the kind is, and where it is kept.
+-- The names of a kind, and its place in the store.
 local function identity(fact, id)
   return {
     group = fact.group, version = fact.version, storage_version = fact.version,

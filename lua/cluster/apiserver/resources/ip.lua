@@ -51,7 +51,7 @@ local function groups(text)
 end
 
 
---- Whether a text is an IPv6 address.
+--- Returns true if a text is an IPv6 address.
 function M.is_v6(text)
   local left, right = text:match("^(.-)::(.*)$")
   if not left then
@@ -152,7 +152,7 @@ local function canonical(text)
 end
 
 
---- What is wrong with an address that has to be in its canonical form; nil: nothing.
+--- Returns why a text is not an address in its canonical form, or nil if it is.
 function M.complaint(text)
   if not M.family(text) then
     return M.v4((text:gsub("%f[%d]0+(%d)", "%1"))) and "must not have leading 0s" or NOT_IP
@@ -164,7 +164,7 @@ function M.complaint(text)
 end
 
 
--- The bits of a range's address and how many of them it is about; nil for what is no range.
+-- The bits of a range's address and the length of its prefix; nil if the text is no range.
 local function read_range(text)
   local address, length = text:match("^(.*)/(%d+)$")
   local family = address and M.family(address)
@@ -176,7 +176,7 @@ local function read_range(text)
 end
 
 
---- What all addresses of a range begin with, as bits ("0000101"); nil for what is no range.
+--- Returns the bits that all addresses of a range begin with ("0000101"); nil if the text is no range.
 function M.range(text)
   local bits, length = read_range(text)
   return bits and bits:sub(1, length)

@@ -1,4 +1,4 @@
---- IPAddresses: each says who uses an address. Those of Services are made by lifecycle/addresses.lua.
+--- IPAddresses: each says who uses an address; lifecycle/addresses.lua makes those of Services.
 ---
 --- Rules: kubernetes/pkg/apis/networking/validation/validation.go (ValidateIPAddress),
 --- pkg/registry/networking/ipaddress/strategy.go.

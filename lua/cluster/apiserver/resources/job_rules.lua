@@ -149,7 +149,7 @@ local function check_manager(manager, errors)
 end
 
 
--- What is wrong with a spec but its selector.
+-- Checks a spec, except for its selector.
 local function check_body(spec, errors)
   workload.not_negative(spec, "spec", NUMBERS, errors)
   if spec.maxFailedIndexes and not spec.backoffLimitPerIndex then
@@ -165,7 +165,7 @@ local function check_body(spec, errors)
 end
 
 
---- What is wrong with the spec goes to `errors`.
+--- Checks the spec and adds what is wrong with it to `errors`.
 function M.check_spec(spec, errors)
   check_body(spec, errors)
   check_selector(spec, errors)

@@ -120,7 +120,7 @@ local function check_completions(new, old, errors)
 end
 
 
--- What may still be set before a Job has started: where its pods go.
+-- Fields that may still change before a Job has started: they decide where its pods go.
 local SCHEDULING = { "nodeSelector", "tolerations", "schedulingGates" }
 
 
@@ -174,7 +174,7 @@ local function is_true(status, kind)
 end
 
 
--- What has ended stays so, and what was counted stays counted.
+-- A Job that has ended stays so, and its counters never decrease.
 local function validate_status(new, old)
   local errors, status, before = {}, new.status, old.status
   workload.not_negative(status, "status", NUMBERS, errors)

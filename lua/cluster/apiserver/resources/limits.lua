@@ -1,4 +1,4 @@
---- What LimitRanges do to pods and claims of their namespace: defaults for containers, and bounds.
+--- Applies LimitRanges to the pods and claims of their namespace: defaults for containers, and bounds.
 ---
 --- Rules: kubernetes/plugin/pkg/admission/limitranger/admission.go.
 local check = require "cluster.apiserver.resources.check"
@@ -55,7 +55,7 @@ local function fill_container(container, what, defaults, told)
 end
 
 
--- What one LimitRange gives to every container.
+-- The defaults that one LimitRange gives to every container.
 local function defaults_of(items)
   local defaults = { requests = {}, limits = {} }
   for _, item in ipairs(items) do
@@ -183,7 +183,7 @@ local function check_claim(item, claim, problems)
 end
 
 
---- Whether a pod or a claim keeps the bounds of its namespace. @return table|nil failure a Status when it does not
+--- Checks that a pod or a claim keeps the bounds of its namespace. @return table|nil failure a Status when it does not
 function M.check(object, ctx)
   local rule = object.kind == "Pod" and check_pod or check_claim
   for _, items in ipairs(items_of(ctx)) do

@@ -1,4 +1,4 @@
---- Nodes. No controller handles their lifecycle, so new nodes get no taint for not being ready.
+--- Nodes. No controller handles their lifecycle, so new nodes do not get the taint `not-ready`.
 ---
 --- Rules: kubernetes/pkg/registry/core/node/strategy.go, pkg/apis/core/validation/validation.go (ValidateNode).
 local cells = require "cluster.apiserver.tables.cells.node"

@@ -90,7 +90,7 @@ local function validate_update(new, old)
 end
 
 
--- Those that go are let be.
+-- Checks the bounds of LimitRanges, except for claims that are being deleted.
 local function admit(new, old, ctx)
   if ctx.request.subresource or old and old.metadata.deletionTimestamp then
     return nil

@@ -83,7 +83,7 @@ local function prepare_status(new, old)
 end
 
 
--- What containers have changes only when they are resized.
+-- Limits are only checked for new pods and resizes: other writes do not change the resources of containers.
 local function admit(new, old, ctx)
   if not old or ctx.request.subresource == "resize" and not old.metadata.deletionTimestamp then
     return limits.check(new, ctx)
@@ -91,7 +91,7 @@ local function admit(new, old, ctx)
 end
 
 
--- A pod that runs nowhere, or not any more, needs no time to go.
+-- A pod that has no node, or has ended, is deleted at once.
 local function graceful(object, options)
   local seconds = options.gracePeriodSeconds or object.spec.terminationGracePeriodSeconds or 0
   if not object.spec.nodeName or ENDED[object.status.phase] then

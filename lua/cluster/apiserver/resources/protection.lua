@@ -33,8 +33,8 @@ function M.add(object, id)
 end
 
 
--- Whether a pod that has a node mounts the claim, by its own name or by that of a volume made for the pod. One that has
--- ended still does, until it is gone.
+-- True if a pod that has a node mounts the claim, by its name or as an ephemeral volume. A pod that has ended still
+-- does, until it is deleted.
 local function mounts(pod, claim)
   if not pod.spec.nodeName then
     return false
@@ -49,7 +49,7 @@ local function mounts(pod, claim)
 end
 
 
--- Whether a volume or a claim has a class of attributes, or is to get it.
+-- True if a volume or a claim has a class of attributes, or is to get it.
 local function has_class(object, class)
   local status = object.status or NONE
   return object.spec.volumeAttributesClassName == class or status.currentVolumeAttributesClassName == class

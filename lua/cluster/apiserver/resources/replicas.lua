@@ -1,4 +1,4 @@
---- What ReplicaSets and ReplicationControllers share: their status, and how they are shown.
+--- The common parts of ReplicaSets and ReplicationControllers: their status, and how they are shown.
 ---
 --- Rules: kubernetes/pkg/apis/apps/validation/validation.go (ValidateReplicaSetStatus), pkg/apis/core/validation/
 --- validation.go (ValidateReplicationControllerStatus), pkg/printers/internalversion/printers.go.

@@ -9,7 +9,7 @@ local M = {}
 local ZERO = quantity.of(0)
 
 
---- Compares two texts: -1, 0 or 1. What is missing is 0.
+--- Compares two texts: -1, 0 or 1. A missing one is 0.
 function M.compare(a, b)
   return quantity.compare(quantity.parse(a or "0") or ZERO, quantity.parse(b or "0") or ZERO)
 end
@@ -37,7 +37,7 @@ function M.raise(list, more)
 end
 
 
---- What `a` has more than `b`, where that is not negative; names that only `b` has are 0.
+--- Subtracts `b` from `a`; a result that would be negative is 0, and so are names that only `b` has.
 function M.minus(a, b)
   local rest = {}
   for name, text in pairs(a) do
@@ -52,7 +52,7 @@ function M.minus(a, b)
 end
 
 
---- Those of `list` whose names are keys of `names`.
+--- Returns the amounts of `list` whose names are keys of `names`.
 function M.mask(list, names)
   local some = {}
   for name, text in pairs(list) do

@@ -30,7 +30,7 @@ function M.is_huge(name)
 end
 
 
---- Whether a name belongs to Kubernetes: it has no domain, or one of kubernetes.io.
+--- Returns true if a name belongs to Kubernetes: it has no domain, or one of kubernetes.io.
 function M.is_native(name)
   return not has_domain(name) or name:find("kubernetes.io/", 1, true) ~= nil
 end
@@ -42,13 +42,13 @@ function M.is_extended(name)
 end
 
 
---- What can be promised more often than it is there.
+--- Returns true if more of the resource can be promised than there is.
 function M.may_overcommit(name)
   return M.is_native(name) and not M.is_huge(name)
 end
 
 
---- What is only there in whole pieces.
+--- Returns true if the resource only comes in whole pieces.
 function M.is_whole(name)
   return COUNTED[name] or M.is_extended(name)
 end

@@ -15,7 +15,7 @@ local NONE = {}
 local COMPUTE = check.set {
   "pods", "cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory",
 }
--- What a scope can limit.
+-- Scope → the resources that it can limit.
 local SCOPES = {
   Terminating = COMPUTE, NotTerminating = COMPUTE, NotBestEffort = COMPUTE, PriorityClass = COMPUTE,
   CrossNamespacePodAffinity = COMPUTE, BestEffort = { pods = true },
@@ -36,7 +36,7 @@ local function round(amounts)
 end
 
 
--- A selector that takes no values is stored without an empty list of them; every other one is refused with it.
+-- Drops the empty list of values of an operator that takes none; any other operator is refused with an empty list.
 local function drop_empty_values(selector)
   for _, expression in ipairs(selector and selector.matchExpressions or NONE) do
     local operator = expression.operator

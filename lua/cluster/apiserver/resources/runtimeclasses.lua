@@ -1,4 +1,4 @@
---- RuntimeClasses; pod/classes.lua reads them. Whatever the handler, pods are processes.
+--- RuntimeClasses; pod/classes.lua reads them. The handler has no effect: pods are processes.
 ---
 --- Rules: kubernetes/pkg/apis/node/validation/validation.go, pkg/registry/node/runtimeclass/strategy.go.
 local age = require "cluster.apiserver.tables.age"

@@ -10,7 +10,7 @@ local host = require "cluster.host"
 local BYTES_MAX = 1024 * 1024
 
 
--- What is given as text is kept as bytes, and wins over bytes of the same key.
+-- Keeps the texts of stringData as bytes; they replace bytes of the same key.
 local function take_text(object)
   local text = object.stringData
   object.stringData = nil

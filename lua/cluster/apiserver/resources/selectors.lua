@@ -47,7 +47,7 @@ function M.validate(selector, path, errors)
 end
 
 
---- Whether a selector can be asked what it matches.
+--- Returns true if a selector is valid, so that it can be matched.
 function M.is_valid(selector)
   local errors = {}
   M.validate(selector, "", errors)

@@ -56,7 +56,7 @@ local function validate_update(new, old)
 end
 
 
--- Who writes the status changes nothing else.
+-- A write of the status changes nothing else.
 local function prepare_status(new, old)
   metadata.keep(new.metadata, old.metadata)
   new.spec = old.spec

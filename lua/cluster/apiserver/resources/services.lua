@@ -92,7 +92,7 @@ local function prepare_create(object, ctx)
 end
 
 
--- What was made for the type before goes with it, unless it was changed in the same update.
+-- Drops fields that were made for the type before, unless the same update changed them.
 local function drop_of_type(new, old)
   if old.type ~= "ExternalName" and new.type == "ExternalName" then
     for _, name in ipairs { "clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy" } do
@@ -116,7 +116,7 @@ local function drop_of_type(new, old)
 end
 
 
--- Whoever leaves out what was allocated keeps it.
+-- Fields that an update leaves out keep what was allocated.
 local function keep_allocated(new, old)
   if old.type ~= "ExternalName" and new.type ~= "ExternalName" then
     new.clusterIP = new.clusterIP or old.clusterIP

@@ -19,7 +19,7 @@ local NUMBERS = {
 }
 local PARTS = { "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas" }
 
--- What may change in a spec; the order is that of the message.
+-- Fields of a spec that may change, in the order of the message.
 local CHANGEABLE = {
   "replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit", "persistentVolumeClaimRetentionPolicy",
   "minReadySeconds",
@@ -138,7 +138,7 @@ local function check_policies(spec, errors)
 end
 
 
--- What cannot change later, and is not looked at again.
+-- Checks fields that cannot change later; updates need no check of them.
 local function check_fixed(spec, errors)
   for i, volume in ipairs(spec.volumeClaimTemplates or {}) do
     claim.validate(volume.spec, ("spec.volumeClaimTemplates[%d].spec"):format(i - 1), errors)

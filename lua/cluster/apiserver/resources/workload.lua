@@ -36,7 +36,7 @@ function M.check_selector(selector, what, errors)
 end
 
 
---- Whether the template's labels are those that the selector selects; no selector selects nothing.
+--- Checks that the selector selects the template's labels; a missing selector selects nothing.
 function M.check_labels(spec, errors)
   local labels = spec.template.metadata.labels
   local selector = spec.selector

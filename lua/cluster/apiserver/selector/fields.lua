@@ -89,7 +89,8 @@ local function field_of(entry, fields, name)
 end
 
 
---- Whether a store's entry meets what M.parse returned. @param fields table? those that its kind has, name → value
+--- Returns true if a store's entry meets what M.parse returned.
+--- @param fields table? those that its kind has, name → value
 function M.match(terms, entry, fields)
   for _, term in ipairs(terms) do
     if (field_of(entry, fields, term.field) == term.value) == term.negated then
@@ -100,7 +101,7 @@ function M.match(terms, entry, fields)
 end
 
 
---- Whether terms ask for a field that only some kinds have.
+--- Returns true if terms ask for a field that only some kinds have.
 function M.asks_kind(terms)
   for _, term in ipairs(terms) do
     if term.field ~= "metadata.name" and term.field ~= "metadata.namespace" then

@@ -13,7 +13,7 @@ local function contains(values, value)
   return false
 end
 
--- A label that is not there is not in any set.
+-- A missing label is in no set.
 local OPERATORS = {
   In = function(value, values) return value ~= nil and contains(values, value) end,
   NotIn = function(value, values) return value == nil or not contains(values, value) end,
@@ -22,13 +22,14 @@ local OPERATORS = {
 }
 
 
---- Whether a selector is met by everything, as {} is.
+--- Returns true if a selector matches everything, as {} does.
 function M.is_empty(selector)
   return next(selector.matchLabels or {}) == nil and #(selector.matchExpressions or {}) == 0
 end
 
 
---- Whether `labels` (name → value, or nil) meet the selector. An empty selector is met by all, none at all by nobody.
+--- Returns true if `labels` (name → value, or nil) meet the selector. An empty selector matches everything, and nil
+--- matches nothing.
 function M.match(selector, labels)
   if not selector then
     return false

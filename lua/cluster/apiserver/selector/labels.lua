@@ -273,7 +273,7 @@ function M.parse(text)
 end
 
 
---- Whether `labels` (name → value, or nil) meet what M.parse returned.
+--- Returns true if `labels` (name → value, or nil) meet what M.parse returned.
 function M.match(requirements, labels)
   for _, want in ipairs(requirements) do
     if not TESTS[want.operator](labels and labels[want.key], want) then

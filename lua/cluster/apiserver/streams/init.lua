@@ -7,7 +7,7 @@ local websocket = require "cluster.apiserver.streams.websocket"
 
 local M = {}
 
---- Whether a request asks for a WebSocket.
+--- Returns true if a request asks for a WebSocket.
 M.is_websocket = websocket.is_asked
 
 --- Opens the streams of a command: remote_command.lua.

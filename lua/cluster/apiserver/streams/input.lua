@@ -1,4 +1,4 @@
---- What a connection has received, in pieces, and its reader has not read yet.
+--- Keeps the bytes that a connection has received, in pieces, until its reader has read them.
 ---
 ---   input.bytes, input.at   what is there, and where the reader is in it; the reader moves `at`
 ---   input.wanted            bytes of the next frame, as far as the reader knows: fewer are not worth a look

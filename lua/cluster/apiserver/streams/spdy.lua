@@ -62,7 +62,7 @@ local function fail(self)
 end
 
 
--- A stream of which neither side says more is forgotten.
+-- Forgets a stream that both sides have ended.
 local function drop_if_over(self, id)
   local one = self.streams[id]
   if one and one.is_closed and one.has_ended then
@@ -72,7 +72,7 @@ local function drop_if_over(self, id)
 end
 
 
--- What the streams need of their connection.
+-- The functions that the streams need of their connection.
 local function ways_of(self)
   return {
     send = function(one, bytes)
@@ -229,7 +229,7 @@ end
 
 
 --- @param link table what carries its bytes: write(bytes), waiting() -> integer, pause(paused), finish();
----   calls link.on_data(bytes) and, when the client has gone, link.on_close(), both of which are set here
+---   calls link.on_data(bytes) and, when the client has gone, link.on_close(); this function sets both
 --- @param heard table { stream = function(stream), closed = function() }: a stream has been opened; the client has
 ---   gone, once
 function M.new(link, heard)

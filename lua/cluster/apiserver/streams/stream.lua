@@ -70,7 +70,7 @@ function M:close()
 end
 
 
--- What came before anybody listened. @return table list of { what =, bytes = }
+-- Takes what came before anybody listened. @return table list of { what =, bytes = }
 local function take_early(self)
   local early = self.early
   self.ways.early_size = self.ways.early_size - self.early_size

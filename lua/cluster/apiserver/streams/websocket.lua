@@ -23,7 +23,7 @@ local function has_word(value, wanted)
 end
 
 
---- Whether a request asks for one.
+--- Returns true if a request asks for a WebSocket.
 function M.is_asked(request)
   return has_word(request.headers.connection, "upgrade") and has_word(request.headers.upgrade, "websocket")
 end
@@ -93,7 +93,7 @@ local function take_data(self, opcode, is_last, payload)
     return take_message(self, payload)
   end
   self.parts = self.parts or {}
-  if payload ~= "" then -- else pieces that count for nothing could be without end
+  if payload ~= "" then -- empty pieces do not add to the size, so they could go on for ever
     self.parts[#self.parts + 1] = payload
   end
   if is_last then

@@ -65,7 +65,7 @@ local function printer_of(res)
 end
 
 
--- What a row carries of its object.
+-- includeObject → the function that makes the object of a row.
 local OBJECT = {
   None = function() return host.json.null end,
   Object = function(obj, res)

@@ -45,8 +45,8 @@ local function expression(term)
 end
 
 
---- A LabelSelector as kubectl's -l takes it; `empty` for one that selects everything. No selector at all selects
---- nothing, which Go prints as "".
+--- A LabelSelector as kubectl's -l takes it; `empty` for one that selects everything. A missing selector selects
+--- nothing; Go prints it as "".
 function M.selector(selector, empty)
   local terms = {}
   for _, key in ipairs(gofmt.sorted_keys(selector and selector.matchLabels or {})) do

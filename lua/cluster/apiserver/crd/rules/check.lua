@@ -88,8 +88,8 @@ local function has_rules(schema)
 end
 
 
---- What the check of a whole schema has to know at its root, nil when it has no rules. Errors of rules are collected in
---- `errors`: they are told behind all others.
+--- The context for the check of a whole schema, nil if the schema has no rules. Errors of rules are collected in
+--- `errors`: they are reported behind all others.
 --- @param any_cost boolean|nil whether a single rule may cost what it likes: it did before
 function M.root(schema, any_cost)
   return compile.any(schema) and {

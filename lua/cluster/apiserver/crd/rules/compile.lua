@@ -16,7 +16,7 @@ function M.trim(text)
 end
 
 
---- Whether a schema, or one within it, has rules. Alternatives (anyOf …) have none.
+--- Returns true if a schema, or one within it, has rules. Alternatives (anyOf …) have none.
 function M.any(schema)
   if schema[RULES] and #schema[RULES] > 0 then
     return true

@@ -16,7 +16,7 @@ local function new(value, old, schema)
 end
 
 
--- What is at a key of an object, nil when there is nothing to compare with, or no schema says what it is.
+-- The correlation at a key of an object, nil if one of the two values or the schema is missing.
 local function at_key(self, key)
   local value, old = self.new, self.old
   if type(value) ~= "table" or is_array(value) or type(old) ~= "table" or is_array(old)
@@ -78,7 +78,8 @@ local function same_objects(self)
 end
 
 
--- Items of lists of type map may have changed their places. What no schema describes counts as changed.
+-- True if the values are the same. Items of lists of type map may have changed their places. A value that no schema
+-- describes counts as changed.
 function is_same(self)
   if self.same == nil then
     local value, old = self.new, self.old
@@ -127,7 +128,7 @@ function Way:index(i)
 end
 
 
---- Whether the value is as it was, so that it may stay wrong.
+--- Returns true if the value is as it was, so that it may stay wrong.
 function Way:is_unchanged()
   local compared = self.here or self.around
   return compared ~= nil and is_same(compared)

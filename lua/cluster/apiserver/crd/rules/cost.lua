@@ -1,6 +1,6 @@
---- What the rules of a CRD may cost, by estimate: each rule, and all of them together.
+--- Limits the estimated cost of a CRD's rules: of each rule, and of all of them together.
 ---
---- Costs are floats: what is too large to be counted is out of all bounds anyway. Rules and wordings:
+--- Costs are floats: a cost that is too large to be exact is far beyond the limits. Rules and wordings:
 --- apiextensions-apiserver/pkg/apis/apiextensions/validation/{validation,cel_validation}.go.
 local field = require "cluster.apiserver.field"
 
@@ -25,7 +25,7 @@ local function too_much(what, cost, limit)
 end
 
 
---- What is wrong with the cost of one expression, nil when it is in bounds.
+--- Returns the error of an expression that costs too much, nil if its cost is in bounds.
 --- @param what string "estimated rule cost"
 function M.check_one(what, cost, path)
   return cost > EXPRESSION_MAX and field.forbidden(path, too_much(what, cost, EXPRESSION_MAX)) or nil

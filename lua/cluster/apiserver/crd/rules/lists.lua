@@ -13,7 +13,7 @@ local function items_of(list)
 end
 
 
--- What an item of a map is found by: a text, nil for what is no object.
+-- A function that returns the key of an item of a map: a text, or nil for an item that is no object.
 local function key_by(keys)
   return function(item)
     if type(item) ~= "table" then

@@ -1,4 +1,4 @@
---- What is told of a rule that is not kept, or that cannot be evaluated.
+--- The messages about a rule that a value does not keep, or that cannot be evaluated.
 ---
 --- Wordings: apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go.
 local field = require "cluster.apiserver.field"
@@ -13,7 +13,7 @@ local MESSAGE_MAX = 5 * 1024
 M.OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
 
 
--- What names a rule: its message, or else its text.
+-- The name of a rule in messages: its message, or else its text.
 local function name_of(rule)
   return trim((rule.message or "") ~= "" and rule.message or rule.rule)
 end
@@ -24,19 +24,19 @@ local function starts_with(text, start)
 end
 
 
--- Whether an expression was given up because it costs too much.
+-- True if an expression was given up because it costs too much.
 local function is_too_much(message)
   return starts_with(message, "operation cancelled: actual cost limit exceeded")
 end
 
 
---- What is told of a value whose rule went wrong.
+--- The error of a value whose rule went wrong.
 function M.invalid(path, schema, words)
   return field.invalid(path, schema.type or "", words)
 end
 
 
---- What an error of an evaluation says.
+--- The message about an error of an evaluation.
 --- @param message string  @param rule table
 --- @return string, boolean whether no further rule is evaluated
 function M.of_error(message, rule)
@@ -62,7 +62,7 @@ local function is_usable(text)
 end
 
 
---- What is told of a rule that is not kept: by its messageExpression, its message, or its text.
+--- The message about a rule that a value does not keep: from its messageExpression, its message, or its text.
 --- @param compiled table see compile.lua  @param bindings table  @param budget integer what is left for the object
 --- @param limit integer what one evaluation may cost
 --- @return string|nil detail, string|nil failure why no rule is evaluated any more, integer cost
@@ -84,7 +84,7 @@ function M.detail(compiled, bindings, budget, limit)
 end
 
 
--- The value as its error shows it, and what is told before the detail.
+-- The value as its error shows it, and the text before the detail.
 local function shown(schema, value)
   if schema.type == "object" or schema.type == "array" then
     return nil, ""

@@ -35,7 +35,7 @@ local function tokens(text)
 end
 
 
--- What a text in single quotes says, or nil and why it is none.
+-- The text within single quotes, or nil and why it is none.
 local function unquoted(text)
   if not text:find "^'.*'$" or #text < 2 then
     return nil, "expected single quoted string but got " .. text
@@ -52,7 +52,7 @@ local function unquoted(text)
 end
 
 
--- What is between brackets, the opening one of which has been read.
+-- The text between brackets; the opening bracket has been read already.
 local function bracketed(next_token)
   local text = next_token()
   if not text then

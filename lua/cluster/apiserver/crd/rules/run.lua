@@ -38,7 +38,7 @@ function M:add(err)
 end
 
 
---- What was wrong before may stay: the client is told of it.
+--- Adds a warning for the client: the value was wrong before, so it may stay wrong.
 function M:warn(err)
   self.warnings[#self.warnings + 1] = err
 end

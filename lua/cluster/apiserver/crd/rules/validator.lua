@@ -1,7 +1,7 @@
 --- Judges objects by the rules of their schema.
 ---
---- A schema is compiled once, to a tree of nodes: { rules =, type =, schema =, items =, values =, properties = }, with
---- nothing where no rules are below. Rules and wordings:
+--- A schema is compiled once, to a tree of nodes: { rules =, type =, schema =, items =, values =, properties = }. Only
+--- parts that have rules, or have them further below, get a node. Rules and wordings:
 --- apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go.
 local cel = require "cluster.cel"
 local compile = require "cluster.apiserver.crd.rules.compile"
@@ -19,7 +19,7 @@ local M = {}
 local null, is_array = host.json.null, host.json.is_array
 local RULES, EMBEDDED = "x-kubernetes-validations", "x-kubernetes-embedded-resource"
 
--- What one evaluation may cost, and what all may cost for an object.
+-- The limits of cost for one evaluation, and for all evaluations of an object.
 local CALL_MAX <const> = 1000000
 M.BUDGET = 10000000
 
@@ -74,8 +74,8 @@ function node_of(schema, declaration)
 end
 
 
--- What the names in rules stand for, and the same for rules whose old value may be missing. A stored value may have a
--- type that its schema did not have when it was stored: `unfit` says so.
+-- The values of the names in rules, and the same for rules whose old value may be missing. A stored value may not fit
+-- the type that its schema has now: `unfit` says so.
 local function bindings_of(node, value, old)
   local self, self_unfit = cel.from_json(value, node.type)
   local unfit = { self = self_unfit }

@@ -1,4 +1,4 @@
---- What ValidatingAdmissionPolicies and MutatingAdmissionPolicies have in common.
+--- The common parts of ValidatingAdmissionPolicies and MutatingAdmissionPolicies.
 ---
 --- Rules and wordings: kubernetes/pkg/apis/admissionregistration/validation/validation.go,
 --- pkg/registry/admissionregistration/{validating,mutating}admissionpolicy/authz.go.
@@ -43,7 +43,7 @@ local function check_api_version(text, path, errors)
 end
 
 
--- What a policy takes parameters from.
+-- Checks the kind of a policy's parameters.
 local function check_param_kind(kind, path, errors)
   if (kind.apiVersion or "") == "" then
     errors[#errors + 1] = field.required(path .. ".apiVersion", "")
@@ -120,7 +120,7 @@ function M.check_spec(spec, envs, same_conditions, mutates, errors)
 end
 
 
--- Who makes a policy must be able to read its parameters. @return table|nil a field error
+-- The author of a policy must be able to read its parameters. @return table|nil a field error
 local function unreadable(spec, request)
   local kind, user = spec.paramKind, request.user
   local auth = request.server.auth
@@ -150,7 +150,7 @@ function M.validator(check_spec)
 end
 
 
---- What tables show of spec.paramKind.
+--- Returns spec.paramKind as tables show it.
 function M.shown_kind(kind)
   return kind and (kind.apiVersion or "") .. "/" .. (kind.kind or "") or "<unset>"
 end

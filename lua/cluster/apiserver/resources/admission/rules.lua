@@ -1,4 +1,4 @@
---- What a policy, a binding or a webhook is about: rules of resources, selectors, conditions.
+--- The fields that select requests for a policy, a binding or a webhook: rules of resources, selectors, conditions.
 ---
 --- Rules and wordings: kubernetes/pkg/apis/admissionregistration/validation/validation.go, v1/defaults.go.
 local check = require "cluster.apiserver.resources.check"

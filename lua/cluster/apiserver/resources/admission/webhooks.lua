@@ -111,7 +111,7 @@ function M.environment()
 end
 
 
--- Whether no hook has other matchConditions than the one before it in its place.
+-- True if there are as many hooks as before, and each has the matchConditions of the old one in its place.
 local function same_conditions(new, old)
   for i = 1, math.max(#new, #old) do
     local a, b = new[i] or NONE, old[i] or NONE

@@ -20,7 +20,7 @@ local TARGETS = check.set { "Utilization", "Value", "AverageValue" }
 local SHOWN = 2
 
 
---- What an autoscaler refers to. @param options table { empty_group =, any_version = booleans }
+--- Checks a reference of an autoscaler. @param options table { empty_group =, any_version = booleans }
 function M.check_reference(reference, path, options, errors)
   for _, name in ipairs { "kind", "name" } do
     local value, at = reference[name], path .. "." .. name

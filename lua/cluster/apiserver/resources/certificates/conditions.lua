@@ -34,13 +34,13 @@ local function places(object, kind)
 end
 
 
---- Whether the object has a condition of that type.
+--- Returns true if the object has a condition of that type.
 function M.has(object, kind)
   return #places(object, kind) > 0
 end
 
 
--- Those that are there already may stay, however wrong.
+-- Returns the kinds of mistakes that the old conditions have, which may stay.
 local function tolerated(old)
   local seen, twice, unnamed = {}, false, false
   for _, condition in ipairs(list_of(old)) do
@@ -82,7 +82,8 @@ function M.check(object, old, errors)
 end
 
 
---- What an update may not do. @param may_judge boolean whether it is the one that approves and denies
+--- Checks that an update removes no final condition, and adds a verdict only if it may.
+--- @param may_judge boolean true for the update that approves and denies
 function M.check_update(new, old, may_judge, errors)
   local function forbid(verb, kind)
     errors[#errors + 1] = field.forbidden(PATH, ('updates may not %s a condition of type "%s"'):format(verb, kind))

@@ -1,4 +1,4 @@
---- What stands in a CertificateSigningRequest: the request itself, the certificate, the name of who signs.
+--- Reads and checks the contents of a CertificateSigningRequest: the request, the certificate, the name of the signer.
 ---
 --- Rules: kubernetes/pkg/apis/certificates/{helpers.go,validation/validation.go}, pkg/apis/core/validation/names.go.
 local field = require "cluster.apiserver.field"
@@ -32,7 +32,7 @@ function M.read_request(value)
 end
 
 
---- What is wrong with a certificate (nil or "": none yet), or nil.
+--- Returns the error in a certificate, or nil if it is right or there is none yet (nil or "").
 function M.certificate_complaint(value)
   local text, count = bytes_of(value), 0
   if text == "" then

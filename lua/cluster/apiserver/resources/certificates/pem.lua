@@ -4,7 +4,7 @@ local host = require "cluster.host"
 local M = {}
 
 
--- Takes them off the lines.
+-- Takes the headers off the lines.
 local function headers_of(lines)
   local headers, count = {}, 0
   while count < #lines and lines[count + 1]:find(":", 1, true) do
@@ -19,7 +19,7 @@ end
 local BEGIN <const>, END <const>, DASHES <const> = "-----BEGIN ", "-----END ", "-----"
 
 
--- What stands between two lines, if that is a block.
+-- Returns the block from `from` to its END line at `last`, or nil if it is none.
 local function read(text, from, kind, last)
   if text:sub(last + #END, last + #END + #kind + #DASHES - 1) ~= kind .. DASHES then
     return nil

@@ -1,4 +1,4 @@
---- CertificateSigningRequests: how they are checked, approved and denied. Who signs them: controllers/certificates.lua.
+--- CertificateSigningRequests: how they are checked, approved and denied; controllers/certificates.lua signs them.
 ---
 --- Rules: kubernetes/pkg/apis/certificates/validation/validation.go,
 --- pkg/registry/certificates/certificates/strategy.go, pkg/certauthorization, plugin/pkg/admission/certificates.
@@ -27,7 +27,7 @@ local IS_USAGE = check.set(USAGES)
 local NONE = {}
 
 
--- Who asks is what the server knows of the user, whatever the object says.
+-- Sets the requesting user as the server knows it; the object's own values are dropped.
 local function prepare_create(object, ctx)
   local spec, user = object.spec, ctx.request.user
   spec.username, spec.uid = user.name, user.uid
@@ -137,7 +137,7 @@ local function validator(may)
 end
 
 
--- Whether the user may do this with what a signer signs.
+-- True if the user has permission for this verb on the signer, or on all signers of its domain.
 local function may(ctx, verb, signer)
   for _, name in ipairs { signer, (signer:gsub("/.*", "")) .. "/*" } do
     local attributes = {

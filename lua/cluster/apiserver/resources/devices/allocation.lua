@@ -25,7 +25,7 @@ local NO_MORE_USERS = "new entries may not be added while `deallocationRequested
 local NONE = {}
 
 
--- What tells a device, or a share of one, from all others.
+-- The key that tells a device, or a share of one, from all others.
 local function key_of(device)
   local key = table.concat({ device.driver, device.pool, device.device }, "/")
   return device.shareID and key .. "/" .. device.shareID or key
@@ -41,7 +41,7 @@ local function allocated(status)
 end
 
 
---- What drivers said of devices goes when these are released.
+--- Drops the statuses that drivers gave for devices when these are released.
 function M.drop_released(status, old)
   local now, before, kept = allocated(status), allocated(old or NONE), host.json.array {}
   for _, device in ipairs(status.devices or NONE) do
@@ -149,7 +149,7 @@ local function check_allocation(allocation, known, path, errors)
 end
 
 
--- Who uses a claim: only an allocated one, and nobody new when it is going.
+-- Checks the users of a claim: only an allocated claim has some, and one that is being deleted gets no new ones.
 local function check_users(new, old, errors)
   local users, path = new.status.reservedFor or NONE, "status.reservedFor"
   if #users == 0 then

@@ -72,7 +72,7 @@ function M.pool(name, path, errors)
 end
 
 
--- What may stand behind the domain of an attribute's name.
+-- Checks the part of an attribute's name behind the domain.
 local function check_identifier(id, path, errors)
   if #id > ID_MAX then
     errors[#errors + 1] = field.too_long(path, "", ID_MAX)
@@ -83,8 +83,8 @@ local function check_identifier(id, path, errors)
 end
 
 
---- The name of an attribute or of a capacity: "model", "gpu.example.com/model". With more slashes it is not looked at,
---- as upstream has it.
+--- The name of an attribute or of a capacity: "model", "gpu.example.com/model". As in Kubernetes, a name with more
+--- slashes is not checked.
 function M.qualified(name, path, errors)
   local domain, id = name:match "^([^/]*)/([^/]*)$"
   if not name:find("/", 1, true) then
@@ -137,7 +137,7 @@ function M.effect(effect, path, errors)
 end
 
 
--- Whether one of `list` is there twice, or in `others` as well; `wrong(place, value, why)` is told.
+-- Calls `wrong(place, value, why)` for each value that is twice in `list`, or in `others` as well.
 local function find_repeated(list, others, wrong)
   local seen = {}
   for i, value in ipairs(list) do

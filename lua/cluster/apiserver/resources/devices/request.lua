@@ -108,7 +108,7 @@ local function check_toleration(toleration, path, errors)
 end
 
 
--- What one alternative, or the only one, asks for.
+-- Checks the devices that one alternative, or the only one, asks for.
 local function check_wanted(wanted, path, errors)
   check_class(wanted.deviceClassName or "", path .. ".deviceClassName", errors)
   selector.check(wanted.selectors, path .. ".selectors", errors)
@@ -164,7 +164,7 @@ function M.check_references(list, known, path, errors)
 end
 
 
---- What a driver is told: config.opaque.
+--- Checks the configuration that a driver gets: config.opaque.
 function M.check_config(config, path, errors)
   local opaque = config.opaque
   path = path .. ".opaque"
@@ -189,7 +189,7 @@ local function check_constraint(constraint, known, path, errors)
 end
 
 
---- What a claim asks for.
+--- Checks the devices that a claim asks for.
 function M.check(devices, path, errors)
   local known = M.names_of(devices)
   common.each_once(devices.requests, REQUESTS_MAX, path .. ".requests", errors, function(request, at)
@@ -205,7 +205,7 @@ function M.check(devices, path, errors)
 end
 
 
---- Whether the namespace of a write may have devices for administration.
+--- Returns true if the namespace of a write may have devices for administration.
 function M.may_administer(request)
   local server = request.server
   local entry = server.store:get("namespaces", "", request.namespace)

@@ -1,5 +1,5 @@
---- The FlowSchemas and PriorityLevelConfigurations that a server makes when it starts. Those of some names have to be
---- as they are here.
+--- The FlowSchemas and PriorityLevelConfigurations that a server makes when it starts. Objects with mandatory names
+--- have to be as they are here.
 ---
 --- Rules: apiserver/pkg/apis/flowcontrol/bootstrap/default.go.
 local host = require "cluster.host"

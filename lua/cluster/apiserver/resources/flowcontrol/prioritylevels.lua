@@ -135,7 +135,7 @@ local function check_kind(spec, errors)
 end
 
 
--- Those that every server needs stay as they are, but for what "exempt" lends.
+-- Levels that every server needs may not change, except for spec.exempt of the level "exempt".
 local function check_fixed(name, spec, errors)
   if not fixed.mandatory[name] then
     return

@@ -88,7 +88,7 @@ local function check_container(container, known, path, errors)
 end
 
 
---- What containers use of them.
+--- Checks the claims that containers use.
 function M.validate_containers(spec, path, errors)
   local known = {}
   for _, claim in ipairs(spec.resourceClaims or NONE) do

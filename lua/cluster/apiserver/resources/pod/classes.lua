@@ -1,4 +1,4 @@
---- What a new pod gets from its classes: a priority, and what its runtime needs.
+--- Sets the fields that a new pod gets from its classes: its priority, and the needs of its runtime.
 ---
 --- Rules: kubernetes/plugin/pkg/admission/{priority,runtimeclass}/admission.go.
 local classes = require "cluster.apiserver.resources.default_class"
@@ -12,7 +12,7 @@ local PRIORITIES, RUNTIMES = "priorityclasses.scheduling.k8s.io", "runtimeclasse
 local PREEMPTION = "PreemptLowerPriority"
 
 
---- What messages call a pod: what it was asked for as, before the server made a name of it.
+--- The name of a pod in messages: its generateName, if the server made its name of that.
 function M.shown_name(meta)
   local prefix, name = meta.generateName, meta.name
   if prefix and (not name or #name == #prefix + 5 and name:sub(1, #prefix) == prefix) then

@@ -96,7 +96,7 @@ local function check_name(container, path, errors)
 end
 
 
---- What holds for containers of all sorts. `volumes`: name → volume, those that can be mounted.
+--- Checks the rules for containers of all sorts. `volumes`: name → volume, those that can be mounted.
 function M.common(container, volumes, path, errors)
   check_name(container, path, errors)
   check.choice(container.terminationMessagePolicy, MESSAGE_POLICIES, path .. ".terminationMessagePolicy", errors)
@@ -225,7 +225,7 @@ function M.ephemeral(spec, volumes, path, errors)
 end
 
 
---- What pods are held to and templates are not, since that came later.
+--- Checks rules that hold for pods but not for templates, since they came later.
 function M.only_for_pods(list, path, errors)
   for i, container in ipairs(check.list(list)) do
     local name = container.image or ""

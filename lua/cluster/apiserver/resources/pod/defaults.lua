@@ -175,7 +175,7 @@ local function host_ports(spec)
 end
 
 
--- What is limited is requested, unless something else is said.
+-- A resource that has a limit and no request gets a request of that amount.
 local function requests_of_limits(containers)
   for _, value in ipairs(containers or NONE) do
     local resources = value.resources

@@ -1,4 +1,4 @@
---- What the status of a pod says of the devices that it has: which claims were made for it, and whether they are well.
+--- Checks the status of a pod's devices: the claims that were made for it, and the health of its devices.
 ---
 --- Rules: kubernetes/pkg/apis/core/validation/validation.go (validatePodResourceClaimStatuses,
 --- validatePodExtendedResourceClaimStatus, validateContainerStatusAllocatedResourcesStatus).
@@ -115,7 +115,7 @@ local function check_health(list, path, errors)
 end
 
 
--- Statuses of containers that the pod has not are nobody's mistake.
+-- The names of resources are only checked for containers that the pod has.
 local function check_containers(statuses, containers, path, errors)
   local known = by_name(containers, {})
   for i, status in ipairs(statuses or NONE) do
@@ -134,7 +134,7 @@ local function check_containers(statuses, containers, path, errors)
 end
 
 
---- What claims a pod got.
+--- Checks the claims that a pod got.
 function M.check_claims(pod, errors)
   local status, spec = pod.status, pod.spec
   check_claims(status.resourceClaimStatuses, spec, "status.resourceClaimStatuses", errors)
@@ -144,7 +144,7 @@ function M.check_claims(pod, errors)
 end
 
 
---- Whether what its containers got is well.
+--- Checks the health of the resources that its containers got.
 function M.check_health(pod, errors)
   local status, spec = pod.status, pod.spec
   check_containers(status.containerStatuses, spec.containers, "status.containerStatuses", errors)

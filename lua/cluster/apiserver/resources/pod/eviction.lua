@@ -44,7 +44,7 @@ local VIOLATES = "Cannot evict pod as it would violate the pod's disruption budg
 local TOO_BIG = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
 
 
--- Why a budget that allows no disruption does not.
+-- Returns why a budget allows no disruption.
 local function reason_of(budget)
   local name, state, told = budget.metadata.name, budget.status, nil
   for _, condition in ipairs(state.conditions or NONE) do
@@ -72,7 +72,7 @@ local function count(map)
 end
 
 
--- Whether a budget lets the pod go. @return table|nil failure
+-- Asks a budget to let the pod go. @return table|nil failure
 local function ask_budget(budget)
   local name, state = budget.metadata.name, budget.status
   if (state.observedGeneration or 0) < budget.metadata.generation then
@@ -86,7 +86,7 @@ local function ask_budget(budget)
 end
 
 
--- Whether a pod that is not ready goes without being counted.
+-- True if the pod is not ready and the budget does not count it.
 local function goes_unhealthy(budget, pod)
   for _, condition in ipairs(pod.status.conditions or NONE) do
     if condition.type == "Ready" and condition.status == "True" then

@@ -45,7 +45,7 @@ M.ephemeralcontainers = handlers(prepare_ephemeral, update.validate_ephemeral)
 M.resize = handlers(resize.prepare, resize.validate)
 
 
---- What answers a part that has done its work. @return integer code, string text
+--- The answer of a part that has done its work. @return integer code, string text
 function M.success()
   local answer = status.success()
   answer.code = 201

@@ -36,7 +36,7 @@ local function same(requests, limits)
 end
 
 
--- What has requests and limits: the pod itself when it says so, else its containers.
+-- The objects that have requests and limits: the pod itself if it sets `resources`, else its containers.
 local function holders(spec)
   if spec.resources then
     return { { resources = spec.resources } }

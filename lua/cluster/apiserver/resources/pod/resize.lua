@@ -78,7 +78,7 @@ local function check_removed(new, old, path, errors)
 end
 
 
--- Whether two containers differ in more than cpu and memory.
+-- True if two containers differ in more than cpu, memory and resizePolicy.
 local function differs(new, old)
   local copy = host.json.copy(new)
   copy.resizePolicy = old.resizePolicy
@@ -111,7 +111,7 @@ local function check_kinds(new, old, errors)
 end
 
 
---- What is wrong with a resize. @return table field errors
+--- Checks a resize. @return table field errors
 function M.validate(new, old)
   local errors, spec, before = {}, new.spec, old.spec
   spec_rules.validate_pod(spec, "spec", errors)

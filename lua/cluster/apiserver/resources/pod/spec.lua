@@ -122,7 +122,7 @@ local function check_placing(spec, path, errors)
 end
 
 
---- What is wrong with a spec goes to `errors`.
+--- Checks a spec and adds what is wrong with it to `errors`.
 --- @param is_pod boolean it is that of a pod, not of a template
 function M.validate(spec, path, errors, is_pod)
   local mountable = volumes.validate(spec.volumes, path .. ".volumes", errors)
@@ -149,7 +149,7 @@ function M.validate(spec, path, errors, is_pod)
 end
 
 
---- What is wrong with the spec of a pod, beside what templates are held to as well.
+--- Checks the spec of a pod, also by rules that do not hold for templates.
 function M.validate_pod(spec, path, errors)
   M.validate(spec, path, errors, true)
   containers.only_for_pods(spec.containers, path .. ".containers", errors)

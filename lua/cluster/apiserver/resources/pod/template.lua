@@ -8,7 +8,7 @@ local spec = require "cluster.apiserver.resources.pod.spec"
 local M = {}
 
 
---- What is wrong with a template under `path` goes to `errors`.
+--- Checks a template under `path` and adds what is wrong with it to `errors`.
 function M.validate(template, path, errors)
   metadata.check_labels(template.metadata.labels, path .. ".labels", errors)
   spec.validate(template.spec, path .. ".spec", errors, nil)

@@ -1,4 +1,4 @@
---- What a pod requests and is limited to as a whole.
+--- Computes the requests and limits of a pod as a whole.
 ---
 --- Rules: component-helpers/resource/helpers.go (PodRequests, PodLimits).
 local lists = require "cluster.apiserver.resources.resource_lists"
@@ -6,7 +6,7 @@ local lists = require "cluster.apiserver.resources.resource_lists"
 local M = {}
 
 local NONE = {}
--- What a pod can say for all its containers together.
+-- Resources that a pod can set for all its containers together.
 local OF_PODS = { cpu = true, memory = true }
 
 
@@ -36,13 +36,13 @@ local function total(spec, kind)
 end
 
 
---- What a pod with that spec requests: name → amount.
+--- Returns the requests of a pod with that spec: name → amount.
 function M.requests(spec)
   return total(spec, "requests")
 end
 
 
---- What it is limited to.
+--- Returns the limits of a pod with that spec: name → amount.
 function M.limits(spec)
   return total(spec, "limits")
 end

@@ -158,7 +158,7 @@ local function check_addresses(list, key, path, errors)
 end
 
 
--- A container that has ended and is not started again cannot run any more.
+-- A container that has ended may only run again if the pod's restartPolicy starts it again.
 local function check_states(new, old, path, spec, errors)
   if spec.restartPolicy == "Always" then
     return

@@ -213,7 +213,7 @@ local function check_sources(volume, path, errors)
 end
 
 
---- What is wrong with the volumes of a pod; @return table name → volume, of the good ones
+--- Checks the volumes of a pod. @return table name → volume, of the good ones
 function M.validate(volumes, path, errors)
   local good = {}
   for i, volume in ipairs(volumes or NONE) do

@@ -53,7 +53,7 @@ local function about_placing(spec, path, warnings)
 end
 
 
--- Whether one path is the other, or stands above it.
+-- True if the paths are the same, or one is a folder above the other.
 local function overlap(a, b)
   return a == b or a:sub(1, #b + 1) == b .. "/" or b:sub(1, #a + 1) == a .. "/"
 end

@@ -88,7 +88,7 @@ local function infer_families(spec, errors)
 end
 
 
--- Who has neither an address nor pods may have families that the cluster has not.
+-- A headless service with no selector may have families that the cluster lacks.
 local function families_of_headless(spec)
   local families = spec.ipFamilies or host.json.array { FAMILY }
   spec.ipFamilies = families

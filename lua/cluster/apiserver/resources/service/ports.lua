@@ -11,7 +11,7 @@ local FIRST, LAST = 30000, 32767
 local TRIES = 64
 
 
---- Whether a service of that spec has ports on nodes.
+--- Returns true if a service of that spec has ports on nodes.
 function M.needed(spec)
   return spec.type == "NodePort" or spec.type == "LoadBalancer"
 end

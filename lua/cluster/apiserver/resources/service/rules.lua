@@ -23,7 +23,7 @@ local function headless(spec)
 end
 
 
---- Whether a service can be reached from outside.
+--- Returns true if a service can be reached from outside.
 function M.is_external(spec)
   return spec.type == "LoadBalancer" or spec.type == "NodePort"
     or spec.type == "ClusterIP" and #(spec.externalIPs or NONE) > 0

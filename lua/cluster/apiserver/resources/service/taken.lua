@@ -19,7 +19,8 @@ local function each(server, but, visit)
 end
 
 
--- Addresses that somebody stored as their own. Those of Services come and go soon after their Services do.
+-- Adds the IPAddresses that users made. The IPAddresses of Services are left out: they come and go soon after their
+-- Services do.
 local function of_others(server, taken)
   server.store:collection("ipaddresses.networking.k8s.io"):each(nil, nil, function(entry)
     if not (entry.labels and entry.labels[MANAGER] == ALLOCATOR) then

@@ -30,7 +30,7 @@ local function defaults(object)
 end
 
 
--- What stands behind a gate that is shut is dropped.
+-- Drops a field whose feature gate is off.
 local function prepare(object)
   object.spec.preventPodSchedulingIfMissing = nil
 end

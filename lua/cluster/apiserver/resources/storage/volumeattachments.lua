@@ -103,7 +103,7 @@ local function validate_update(new, old)
 end
 
 
--- Who writes the status changes none of the metadata that others own.
+-- A write of the status changes neither the spec nor the metadata that others own.
 local function prepare_status(new, old)
   new.spec = old.spec
   new.metadata.deletionTimestamp = old.metadata.deletionTimestamp

@@ -63,7 +63,7 @@ local function unfinished(container, number, total)
 end
 
 
--- What the init containers have to say. `view` collects restarts, of sidecars apart, and who is ready.
+-- Reads the statuses of init containers. `view` collects restarts, those of sidecars apart, and how many are ready.
 local function read_init(pod, view)
   local total = #(pod.spec.initContainers or {})
   for i, container in ipairs(pod.status.initContainerStatuses or {}) do
