@@ -841,7 +841,7 @@ api.more = {
   "math.atan2", "math.cosh", "math.frexp", "math.ldexp", "math.log10", "math.pow", "math.sinh", "math.tanh",
 }
 
--- What only tests have (docs/testing.md).
+-- Parts that only tests have (docs/testing.md).
 local WORLD_NAMESPACE = { "namespace?", "string", '"default" when left out' }
 
 api.test_modules[1] = {

@@ -137,7 +137,7 @@ function M.wildcard(text)
 end
 
 
---- What can stand as one part of a path: names of RBAC objects and the last check of every name.
+--- Checks that a text can stand as one part of a path: for names of RBAC objects, and as the last check of every name.
 function M.path_segment(text, prefix)
   if not prefix and (text == "." or text == "..") then
     return { ("may not be '%s'"):format(text) }

@@ -22,14 +22,14 @@ function M.whole(a)
 end
 
 
---- The canonical text of an amount as JSON has it (a string or a number). What cannot be read is left as it is.
+--- The canonical text of an amount as JSON has it (a string or a number). A value that cannot be read stays as it is.
 function M.canonical(value)
   local read = M.parse(value)
   return read and amount.write(read) or value
 end
 
 
---- As canonical, rounded up to thousandths: what requests and limits are kept as.
+--- As canonical, rounded up to thousandths: the form in which requests and limits are kept.
 function M.milli(value)
   local read = M.parse(value)
   return read and amount.write(amount.round_up(read, amount.MILLI)) or value

@@ -20,7 +20,7 @@ local POSIX = {
   print = true, punct = true, space = true, upper = true, word = true, xdigit = true,
 }
 
--- What PCRE2 repeats only within a group, and so stands in one.
+-- Assertions that PCRE2 repeats only within a group, so they are put in one.
 local ASSERTIONS = { ["\\A"] = true, ["\\z"] = true, ["\\b"] = true, ["\\B"] = true }
 
 -- A translation:
@@ -58,7 +58,7 @@ function Translation:put_character(code)
 end
 
 
--- What the Lua pattern matches here, which is passed; else nil.
+-- Passes the text that the Lua pattern matches here, and returns it; else nil.
 function Translation:pass(shape)
   local part, stop = self.text:match("^(" .. shape .. ")()", self.at)
   self.at = stop or self.at
@@ -372,7 +372,7 @@ local function repeat_any_number(translation)
 end
 
 
--- What begins with a character that has a meaning; any other stands for itself.
+-- The functions for characters that have a meaning; any other character stands for itself.
 local TAKE = {
   ["("] = Translation.take_group,
   [")"] = Translation.close_group,

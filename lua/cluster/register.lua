@@ -49,7 +49,7 @@ local function forget_forms(server, id)
 end
 
 
--- What is merged into a definition whose script converts no more.
+-- The merge patch for a definition whose script no longer converts.
 local function without_conversion()
   return { spec = { conversion = { strategy = "None", webhook = host.json.null } } }
 end
@@ -61,7 +61,7 @@ local function conversion_at(url)
 end
 
 
---- How a script converts the objects of the definition at this path: its spec.conversion; nil: none does.
+--- The spec.conversion of the definition at this path, if a script converts its objects; else nil.
 function M.conversion(path)
   return conversions[path]
 end

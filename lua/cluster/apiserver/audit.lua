@@ -1,4 +1,4 @@
---- Notifies listeners of every finished request; costs nothing without a listener.
+--- Notifies listeners of every finished request; it has a cost only if there are listeners.
 local host = require "cluster.host"
 
 local M = {}

@@ -7,7 +7,7 @@ local host = require "cluster.host"
 
 local M = {}
 
--- What a type is called in a message.
+-- The words for each type in a message.
 local TITLES = {
   FieldValueNotFound = "Not found",
   FieldValueRequired = "Required value",
@@ -133,7 +133,7 @@ function M.too_many(path, count, max)
 end
 
 
---- What a value refers to is not there.
+--- The error for a value that names something that does not exist.
 function M.not_found(path, value)
   return { type = "FieldValueNotFound", path = path, value = value }
 end

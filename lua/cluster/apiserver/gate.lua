@@ -19,7 +19,7 @@ local function selected_name(request)
 end
 
 
--- What is asked of roles: the request, and the name that it selects.
+-- The attributes that roles are asked about: those of the request, with the name that it selects.
 local function attributes_of(request)
   local name = not request.name and selected_name(request)
   return name and setmetatable({ name = name }, { __index = request }) or request

@@ -123,7 +123,7 @@ function M.syntax(value)
 end
 
 
---- What Go calls the JSON type of `value` when it cannot be put somewhere: "object", "number" …
+--- The name of the JSON type of `value` in Go's message that it does not fit: "object", "number" …
 function M.json_type(value)
   if type(value) ~= "table" then
     return type(value) == "boolean" and "bool" or type(value)

@@ -71,7 +71,7 @@ local M = {}
 local Server = {}
 Server.__index = Server
 
--- Who acts when a call from within does not say.
+-- The user of a call from inside the process that names no user.
 local ADMINISTRATOR = { name = "system:admin", groups = { "system:masters", "system:authenticated" } }
 
 
@@ -90,8 +90,8 @@ end
 --- be suspended.
 ---
 --- @param raw table { method =, path = (encoded), query =, headers = {lowercase name = value}, body =, user = who asks,
----   when that is already known, client = the client's address, certificate = who shows one: { problem = } or { name =,
----   groups =, sha256 = }, object = what the body would say, admitted, of which call.lua tells }
+---   if that is already known, client = the client's address, certificate = who shows one: { problem = } or { name =,
+---   groups =, sha256 = }, object = the object that the body would have, admitted =: see call.lua }
 --- @param reply table send(code, type, body, headers) for an answer; start(code, type, headers), write(chunk) -> bytes
 ---   waiting, finish(), abort() for a stream, and `on_close`, set here, called when the client has gone
 function Server:handle(raw, reply)
@@ -164,7 +164,7 @@ local function add_resources(self)
 end
 
 
--- Opens the folder of settings.data. What is in it is what the server starts from.
+-- Opens the folder of settings.data. The server starts with the objects in it.
 local function open_journal(self)
   local folder = self.settings.data
   if not folder then

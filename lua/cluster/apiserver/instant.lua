@@ -55,7 +55,7 @@ function M.write(seconds)
 end
 
 
---- A JSON value as metav1.Time writes it; nil for null. What is no instant is left as it is.
+--- A JSON value as metav1.Time writes it; nil for null. A text that is no instant stays as it is.
 function M.seconds(value)
   if value == null then
     return nil

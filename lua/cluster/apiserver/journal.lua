@@ -45,7 +45,7 @@ local function key_of(id, object_text)
 end
 
 
--- What the file says: the objects by their key, the highest revision, and how many of its bytes are good.
+-- Reads the text of the file: the objects by their key, the highest revision, and how many of its bytes are good.
 local function replay(text)
   local objects, highest, at = {}, 0, 1
   while at <= #text do

@@ -26,7 +26,7 @@ local function invalid_each(errors, path, value, messages)
 end
 
 
--- Whether all is well, without a word; the good case is the common one, and needs no order.
+-- True if all labels are valid. This common case needs no sorting.
 local function are_good_labels(labels)
   for key, value in next, labels do
     if names.qualified(key) or names.label_value(value) then
@@ -37,7 +37,7 @@ local function are_good_labels(labels)
 end
 
 
---- Labels: `errors` gets what is wrong with them, under `path`.
+--- Checks labels: `errors` gets their errors, under `path`.
 function M.check_labels(labels, path, errors)
   if not labels or are_good_labels(labels) then
     return
@@ -76,7 +76,7 @@ local function check_annotations(annotations, path, errors)
 end
 
 
--- What a built-in kind asks beyond that.
+-- The further rule of built-in kinds.
 local function check_kube_finalizers(finalizers, errors)
   for i, finalizer in ipairs(finalizers or NONE) do
     if not finalizer:find("/", 1, true) and not STANDARD_FINALIZERS[finalizer] then
@@ -168,8 +168,8 @@ local function check_namespace(meta, res, errors)
 end
 
 
--- What is left out when it says nothing: empty, null, and 0 for a generation. Only an empty list of managers says
--- something: that they are to be forgotten.
+-- Fields that are left out if they say nothing: empty, null, and 0 for a generation. An empty list of managers stays:
+-- it asks to forget all managers.
 local DROPPED = {
   name = true, generateName = true, namespace = true, uid = true, resourceVersion = true, selfLink = true,
   creationTimestamp = true, deletionTimestamp = true, labels = true, annotations = true, ownerReferences = true,
@@ -203,7 +203,7 @@ function M.normalize(object)
 end
 
 
---- What is wrong with `meta`, the metadata of a new object of kind `res`. `check` is the rule for names, see
+--- Validates `meta`, the metadata of a new object of kind `res`. `check` is the rule for names, see
 --- names.name_check. Returns a list of field errors, in the server's order; empty when all is well.
 function M.validate(meta, res, check)
   local errors = {}
@@ -270,7 +270,7 @@ function M.keep(new, old)
 end
 
 
---- What is wrong with `new` as the metadata that follows `old`. Returns a list of field errors.
+--- Validates `new` as the metadata that follows `old`. Returns a list of field errors.
 function M.validate_update(new, old)
   local errors = {}
   if old.deletionTimestamp then

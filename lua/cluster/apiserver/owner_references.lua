@@ -42,7 +42,7 @@ local function owners_text(owners)
 end
 
 
---- What is wrong with metadata.ownerReferences (a list, or nil) goes to `errors`.
+--- Checks metadata.ownerReferences (a list, or nil): `errors` gets their errors.
 function M.check(owners, errors)
   local path, controller = "metadata.ownerReferences", nil
   for _, owner in ipairs(owners or NONE) do

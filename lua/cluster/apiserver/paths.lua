@@ -26,7 +26,7 @@ local VERSION = [[{
   "platform": "linux/amd64"
 }]]
 
--- What a real server serves there, and this one does not.
+-- Paths that a real server serves and this one does not.
 local ABSENT = { "/metrics", "/flagz", "/statusz", "/logs", "/debug", "/.well-known", "/openid" }
 
 local HEALTH = { healthz = true, livez = true, readyz = true }

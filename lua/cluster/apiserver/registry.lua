@@ -67,8 +67,8 @@ function M:of(api_version, kind)
 end
 
 
--- A name comes from a field of some object, and may be anything there: it stays one part of the path. One that no
--- object can have finds none.
+-- A name comes from a field of some object and may be any text there: it is escaped so that it stays one part of the
+-- path. An invalid name matches no object.
 local function part(name)
   return name and name:gsub("[/%%?]", function(char)
     return ("%%25%02X"):format(char:byte())
@@ -89,7 +89,7 @@ function M.path(res, namespace, name, subresource)
 end
 
 
---- Whether anything is served in that version of the group, or, without a version, in the group at all.
+--- Returns true if something is served in that version of the group, or, without a version, in the group at all.
 function M:has_group(group, version)
   local versions = self.paths[group]
   if not versions or not version then

@@ -82,7 +82,7 @@ local function shorten_warnings(warnings)
 end
 
 
---- Notes a warning that goes with the answer, once. Those that are too many are left out.
+--- Adds a warning to the answer, once. Warnings beyond the limit are left out.
 --- Rule: apiserver/pkg/endpoints/filters/warning.go.
 function M.warn(request, warning)
   local warnings = request.warnings or { list = {}, length = 0, known = {}, short = false }
@@ -153,7 +153,7 @@ end
 local INCLUDE = { [""] = "Metadata", Metadata = "Metadata", None = "None", Object = "Object" }
 
 
---- What a table's rows carry of the objects, out of the query. nil and a status when it is no word for that.
+--- Reads from the query how much of each object a table's rows have. nil and a status if the word is unknown.
 function M.include_of(request)
   local asked = request.query.includeObject and request.query.includeObject[1] or ""
   local include = INCLUDE[asked]
@@ -181,7 +181,7 @@ function M.table(request, objects, list_meta, give_way)
 end
 
 
--- What the server's own type for a kind is called: "*core.Secret".
+-- The name of the server's own type for a kind: "*core.Secret".
 local function go_type(res, kind)
   if not res.builtin then
     return kind == res.list_kind and "*unstructured.UnstructuredList" or "*unstructured.Unstructured"
@@ -277,14 +277,14 @@ local function refuse(reply, failure)
 end
 
 
--- Whether the answer is no object that is kept, and has no columns.
+-- True if the answer has no columns, because objects of its kind are not kept.
 local function is_tableless(request)
   local strategy = request.res and request.res.strategy
   return strategy and strategy.review or request.subresource and TABLELESS[request.subresource]
 end
 
 
---- Reads what form the request wants; answers itself when it cannot be had.
+--- Reads which form the request wants; answers itself if that is not available.
 function M.negotiate(request, reply)
   local form, why = accept.read(request.headers.accept, is_tableless(request))
   if form then

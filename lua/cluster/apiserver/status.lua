@@ -108,7 +108,7 @@ function M.already_exists(res, name)
 end
 
 
---- What the client assumed is not so any more. `why` ends the message.
+--- The object is no longer as the client assumed. `why` ends the message.
 function M.conflict(res, name, why)
   local message = ("Operation cannot be fulfilled on %s %s: %s"):format(
     M.resource_name(res), field.quote(name), why)
@@ -167,7 +167,7 @@ function M.invalid(group, kind, name, errors)
 end
 
 
---- What the server has neither a reason nor a better code for.
+--- A failure that the server has neither a reason nor a better code for.
 function M.unknown(message)
   return failure(500, nil, message)
 end
@@ -233,7 +233,7 @@ function M.success(details)
 end
 
 
---- Whether a value is a status.
+--- Returns true if a value is a Status.
 function M.is(value)
   return type(value) == "table" and value.kind == "Status"
 end

@@ -47,7 +47,7 @@ function M.new(options)
 end
 
 
---- What is stored of the resource with that id; made when it is not there yet.
+--- The collection of the resource with that id; made if it is not there yet.
 function M:collection(id)
   local found = self.collections[id]
   if not found then
@@ -65,14 +65,14 @@ function M:get(id, namespace, name)
 end
 
 
--- What is known of an entry of a kind that a webhook converts, in the version of `res`; nil when it has to be asked.
+-- The text of an entry of a kind that a webhook converts, in the version of `res`; nil if the webhook has to be asked.
 local function form_of(res, entry)
   return entry.as == res.version and entry.text or entry.forms and entry.forms[res.version]
 end
 
 
---- What field selectors may ask of an entry of a kind that a webhook converts, in the version of `res`; it has been
---- made ready.
+--- The fields for field selectors of an entry of a kind that a webhook converts, in the version of `res`. The entry
+--- must have been made ready (stored.lua).
 function M.fields(res, entry)
   if entry.as == res.version then
     return entry.fields
@@ -81,8 +81,8 @@ function M.fields(res, entry)
 end
 
 
---- A table of the entry's object, the caller's own, as `res` serves it. What a webhook would have to convert first is
---- as it was stored: whoever wants but its metadata need not wait.
+--- A table of the entry's object, the caller's own, as `res` serves it. An object that a webhook would have to convert
+--- first comes as it was stored: callers that need only its metadata do not have to wait.
 function M.object(res, entry)
   local convert, api_version = res.convert, res.api_version
   local text = entry.text
@@ -129,7 +129,7 @@ function M.item_text(res, entry)
 end
 
 
--- What is stored of an object: its JSON without apiVersion and kind.
+-- The text of an object that is stored: its JSON without apiVersion and kind.
 local function text_of(res, object)
   local convert = res.convert
   if convert and convert.save then
@@ -207,7 +207,7 @@ local function publish(self, found, event)
 end
 
 
--- Asks who keeps the data first, so that what is not kept has not happened.
+-- Asks the keeper of the data (on_commit) first: a change happens only if it is kept.
 local function commit(self, id, kind, entry, previous)
   if self.on_commit then
     local kept, why = self.on_commit {
@@ -232,7 +232,7 @@ local function commit(self, id, kind, entry, previous)
 end
 
 
---- The oldest revision of which pages of lists, and lists of an exact version, can be had.
+--- The oldest revision for which pages of lists, and lists of an exact version, are available.
 function M:oldest()
   return self.compaction:oldest_at(self.revision)
 end
@@ -294,14 +294,14 @@ function M:delete(res, previous, object)
 end
 
 
---- What is kept of an entry elsewhere: its text, which says its version if it is not the stored one.
+--- The text of an entry for the journal or a dump; it has the entry's version if that is not the stored one.
 function M.kept_text(id, entry)
   local group = id:match "%.(.*)$"
   return entry.as and ('{"apiVersion":"%s/%s",'):format(group, entry.as) .. entry.text:sub(2) or entry.text
 end
 
 
---- The ids of all resources of which anything was ever stored, sorted.
+--- The ids of all resources that ever had an object, sorted.
 function M:ids()
   local ids = {}
   for id in pairs(self.collections) do

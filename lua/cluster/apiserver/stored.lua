@@ -88,7 +88,7 @@ function M.converted(request, object, from, to)
 end
 
 
---- What is to be stored of an object.
+--- Converts an object to the version in which it is stored.
 --- @return table|nil stored for Store:create and Store:update; nil: the object as it is
 --- @return table|nil failure a status
 function M.storable(request, object)

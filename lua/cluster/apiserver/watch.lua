@@ -126,7 +126,7 @@ local function leaving(event, watcher)
 end
 
 
--- What a change means to a watcher with a selector.
+-- The line that a watcher with a selector gets for a change, or nil.
 local function selected_line(event, watcher)
   local match = watcher.selector.match
   local now = event.type ~= "DELETED" and match(event.entry)
@@ -172,7 +172,7 @@ local function deliver(self, list, event, queue)
 end
 
 
--- Those who watch cannot be told any more: they list again, and are told there what is wrong.
+-- Ends all watches of a queue whose objects cannot be converted: the watchers list again, and the list says the error.
 local function end_queue(self, list, queue, why)
   host.log("warn", "watches ended: their objects could not be converted", { resource = queue.res.id, error = why })
   queue.events = {}
@@ -216,7 +216,7 @@ local function enqueue(self, list, queue, event)
 end
 
 
--- The queues that somebody still watches by: nothing is converted for nobody.
+-- The queues that still have a watcher: objects are converted only for these.
 local function queues_in_use(list)
   local queues, seen = {}, {}
   for i = 1, #list do
@@ -295,13 +295,13 @@ local function arm(self)
 end
 
 
---- Adds one who watches. What it was sent before counts as `sent` bytes.
+--- Adds a watcher. The objects sent to it before count as `sent` bytes.
 --- @param watcher table
----   res, namespace (nil: all), selector, reply, bookmarks (whether it wants them), timeout (seconds)
+---   res, namespace (nil: all), selector, reply, bookmarks (true if it wants them), timeout (seconds)
 ---   keys       type of event → key of its line in event.lines; LEFT: for an object that left the selection
 ---   form       function(type, entry, revision?) -> line; `revision` takes the place of the entry's own
 ---   bookmark   function(revision) -> line
----   after      revision that it has seen; of a server that is not there yet it hears nothing before
+---   after      the revision that it has seen; if the server is still before that, it gets only what comes after it
 function M:add(watcher, sent)
   watcher.allowed = WAITING_MAX + sent
   watcher.closed = false

@@ -20,7 +20,7 @@ local INSIDE = "https://scripts.moonloop.dev/"
 --- nil, or function(path, review) → code, content type, body; see lua/cluster/register.lua.
 M.inside = nil
 
--- What client-go says of an answer with such a code.
+-- client-go's words for an answer with such a code.
 local ANSWERS = {
   [400] = "the server rejected our request for an unknown reason",
   [401] = "the server has asked for the client to provide credentials",

@@ -27,7 +27,7 @@ local function is_base_60(text)
 end
 
 
--- Whether the plain text would be read as something else than a string.
+-- True if the plain text would be read as something other than a string.
 local function is_other(text)
   if text == "" or OTHER[text] then
     return true
@@ -50,7 +50,7 @@ local function has_special(text)
 end
 
 
--- Whether a text of one line may stand without quotes.
+-- True if a text of one line can be written without quotes.
 local function may_be_plain(text)
   if text:find("^[%s,%[%]{}#&*!|>'\"%%@`]") or text:find("%s$") or text:find("^[-?:]%s") or text:find("^[-?:]$") then
     return false

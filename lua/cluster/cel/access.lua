@@ -107,8 +107,8 @@ function M.get(value, key, strict)
 end
 
 
---- The element as an optional: of an optional value, that of what it holds. A value without elements has none, unless
---- `strict`.
+--- The element as an optional; for an optional value, the element of the value in it. If a value cannot have elements,
+--- the result is none; with `strict` it is an error.
 function M.get_optional(value, key, strict)
   if values.tag(value) == "optional_type" then
     if value.value == nil then

@@ -4,7 +4,7 @@
 local M = {}
 
 
--- What is wrong, and from where on it is.
+-- Returns nil and the message, with the text from the wrong place on.
 local function fail(message, rest)
   return nil, rest and ("%s (at %q)"):format(message, rest) or message
 end

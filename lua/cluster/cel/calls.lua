@@ -39,7 +39,7 @@ local function all_fit(overload, args)
 end
 
 
--- Operators of which cel-go asks the first argument whether it knows them; it is named when it does not.
+-- The types of a first argument for which cel-go knows an operator. For any other type the error names the operator.
 local KNOWS = {}
 for operators, kinds in pairs {
   ["_+_"] = "int uint double string bytes list duration timestamp", ["_-_"] = "int uint double duration timestamp",

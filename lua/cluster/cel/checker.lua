@@ -273,7 +273,7 @@ loops.add(Checker, CHECK)
 --- Checks a tree.
 --- @param node table
 --- @param env table { names, functions, container }
---- @param issues table|nil where mistakes are added; without it types are not checked, and the values choose overloads
+--- @param issues table|nil gets the mistakes; nil: types are not checked, and the values choose overloads
 function M.check(node, env, issues)
   local checker = setmetatable({ env = env, issues = issues, types = unify.new(), count = 0, typed = {} }, Checker)
   checker:check(node)

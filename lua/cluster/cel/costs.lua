@@ -1,4 +1,4 @@
---- What calls cost when they run, in the units of Kubernetes.
+--- The costs of calls when they run, in the units of Kubernetes.
 ---
 --- Rules: cel-go interpreter/runtimecost.go, apiserver/pkg/cel/library/cost.go.
 local frames = require "cluster.cel.frame"
@@ -89,7 +89,7 @@ local function equality(a, b)
 end
 
 
---- What is only known of the result: by the function's name, a function of it.
+--- Costs that depend on the result: the function's name → a function of its result.
 M.AFTER = {
   join = function(result)
     return result == nil and 1 or ceil(size(result) * 2 * TRAVERSAL)
@@ -126,7 +126,7 @@ for _, name in ipairs { "less", "less_equals", "greater", "greater_equals" } do
 end
 
 
---- What counts the cost of a call.
+--- The function that gives the cost of a call.
 --- @param overload table
 --- @return function|nil cost (a, b, c) → integer; nil when each call costs 1
 function M.of_call(overload)

@@ -50,7 +50,7 @@ local function follow(root, path)
 end
 
 
--- What the declarations of types say of a path, or nil.
+-- The size that the declarations of types give for a path, or nil.
 function Estimator:declared_size(path)
   if not path or #path == 0 or not self.root then
     return nil
@@ -239,7 +239,7 @@ end
 local ELEMENTS = { index_list = "@items", index_map = "@values" }
 
 
--- What is known of the elements of a sum, and of an element.
+-- Notes the sizes of the elements of a sum, and the path of an element; returns the size of an element, or nil.
 function Estimator:note_call(node, overload)
   local first = node.args[1]
   if overload.name == "_+_" then
@@ -281,7 +281,7 @@ end
 
 -- Loops.
 
--- What is known of the variables of a loop.
+-- Notes the paths and sizes of the variables of a loop.
 function Estimator:enter(node)
   local range = node.range
   local entry, path = self:entry(range), self:path(range)
@@ -296,7 +296,7 @@ function Estimator:enter(node)
 end
 
 
--- What one step costs, beside its body; what the loop costs once; how the loop's result is begun.
+-- The cost of one step, without its body; the cost of the loop, counted once; and is its result a bool?
 local FORM = {
   all = { step = amounts.range(3), once = one, is_bool = true },
   exists = { step = amounts.range(4), once = one, is_bool = true },
@@ -347,7 +347,7 @@ function COST.bind(self, node)
 end
 
 
--- What optMap stands for: a.hasValue() ? optional.of(bind a.value()) : optional.none()
+-- The cost of optMap, which stands for a.hasValue() ? optional.of(bind a.value()) : optional.none()
 function COST.optmap(self, node)
   local target = add(self:cost(node.target), one)
   self.vars[node.decl] = {}

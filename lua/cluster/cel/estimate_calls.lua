@@ -1,4 +1,4 @@
---- What a call costs at least and at most, without its arguments, and how large its result is.
+--- Estimates the lowest and the highest cost of a call, without its arguments, and the size of its result.
 ---
 --- Each estimator is given the sizes of the receiver and the arguments: (s) → cost, size of the result or nil, where s
 --- is { estimator, node, target, args, overload }; s.sizes[1] is that of the receiver, or of the first argument of a

@@ -1,7 +1,7 @@
---- What one run of a program has: its variables, by number, and what it has cost.
+--- The state of one run of a program: its variables, by number, and its cost so far.
 ---
---- The cost of a step is counted as cel-go counts it; a run that exceeds its limit ends. Not all that takes time costs
---- as much: comparing large objects, matching a pattern that was made to be slow. So a run ends, too, when it has used
+--- The cost of a step is counted as cel-go counts it; a run that exceeds its limit ends. Some work takes more time than
+--- it costs: comparing large objects, matching a pattern that was made to be slow. So a run also ends when it has used
 --- a second of the processor, or compared two million values.
 local M = {}
 

@@ -72,7 +72,7 @@ function M.env(options)
 end
 
 
--- What is seldom asked for is made when it is asked for.
+-- Computes the estimated cost when it is first read, because it is seldom needed.
 function Program:__index(name)
   if name == "cost" then
     local cost = estimate.estimate(self.node, self.env)

@@ -1,4 +1,4 @@
---- What is wrong with an expression, as cel-go prints it: each mistake with its line and a mark below the place.
+--- Prints the errors in an expression as cel-go does: each mistake with its line and a mark below the place.
 ---
 --- Rules: cel-go common/{error,errors,source}.go.
 local M = {}

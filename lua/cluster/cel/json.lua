@@ -180,7 +180,7 @@ local function convert_null()
 end
 
 
--- Whether null is a value of the type.
+-- True if null is a value of the type.
 local function accepts_null(of)
   return of.accepts_null or of.nullable or of.kind == "null"
 end
@@ -192,8 +192,8 @@ local MAKE = { list = convert_list, map = convert_map, object = convert_object }
 local made = setmetatable({}, { __mode = "k" }) -- type → converter
 
 
---- What makes a value of a JSON value of that type: a function of it, which returns the value, or nil and a message
---- when it does not fit the type. Null fits a type that `accepts_null`; dyn takes what comes.
+--- Returns a function that makes a value of that type of a JSON value; it returns the value, or nil and a message if
+--- that does not fit the type. Null fits a type that `accepts_null`; dyn takes what comes.
 --- @param of table
 --- @return function convert
 function M.converter(of)

@@ -1,4 +1,4 @@
---- What operators and libraries do with lists.
+--- Functions on lists, for operators and libraries.
 local compare = require "cluster.cel.compare"
 local values = require "cluster.cel.values"
 

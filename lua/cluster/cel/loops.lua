@@ -1,6 +1,6 @@
 --- Plans loops: all, exists, map, filter and their kin.
 ---
---- What a step costs is what the calls would cost that cel-go makes of it. Rules: cel-go parser/macro.go,
+--- A step costs as much as the calls that cel-go makes of it. Rules: cel-go parser/macro.go,
 --- interpreter/interpretable.go (evalFold).
 local frames = require "cluster.cel.frame"
 local maps = require "cluster.cel.maps"
@@ -19,7 +19,7 @@ local spend = frames.spend
 local lookup = values.lookup
 
 
--- What a loop has: { range, slot, slot2, filter, body }, all planned.
+-- The parts of a loop: { range, slot, slot2, filter, body }, all planned.
 local function plan_parts(planner, node)
   local loop = { range = planner:plan(node.range), slot = planner:slot(node.decl) }
   loop.slot2 = node.decl2 and planner:slot(node.decl2)

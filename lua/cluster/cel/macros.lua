@@ -138,14 +138,14 @@ local function bind(at, args)
 end
 
 
---- What expands cel.bind(name, value, expression); nil for other calls.
+--- The function that expands cel.bind(name, value, expression); nil for other calls.
 function M.binding(name, args, target)
   local is_bind = name == "bind" and #args == 3 and target and target.kind == "ident" and target.name == "cel"
   return is_bind and bind or nil
 end
 
 
---- What expands a call.
+--- The function that expands a call.
 --- @param name string
 --- @param count integer of arguments
 --- @param member boolean is there a receiver?

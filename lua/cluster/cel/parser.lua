@@ -172,7 +172,7 @@ function Parser:primary()
 end
 
 
--- What follows a primary: ".a", ".?a", ".a(…)", "[i]", "[?i]".
+-- The parts that may follow a primary: ".a", ".?a", ".a(…)", "[i]", "[?i]".
 
 -- "a.b.c" for a chain of names, as a type's name may be one; else nil.
 local function qualified(node)

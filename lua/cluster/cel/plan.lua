@@ -199,7 +199,7 @@ CALL["or"] = plan_or(false)
 CALL["orValue"] = plan_or(true)
 
 
-local PATTERN = { find = true, findAll = true, matches = true } -- of which the second argument is a pattern
+local PATTERN = { find = true, findAll = true, matches = true } -- their second argument is a pattern
 
 
 local function plan_call(self, node)
@@ -255,7 +255,7 @@ function PLAN.bind(self, node)
 end
 
 
--- What optMap stands for evaluates its receiver twice: so much it costs.
+-- cel-go evaluates the receiver of optMap twice, so it is paid for twice.
 function PLAN.optmap(self, node)
   local target, body = self:plan(node.target), self:plan(node.body)
   local slot, flat = self:slot(node.decl), node.flat

@@ -58,14 +58,14 @@ local function plan_path(self, root, names, keys, node)
 end
 
 
---- Whether a node is a variable, or what is read of something: then the cost of the variable is counted there.
+--- Returns true if a node is a variable or reads a part of something: the cost of the variable is then counted there.
 function M.is_attribute(node)
   return node.kind == "ident" or node.kind == "select" and not node.test or node.kind == "call" and (node.name == "_[_]"
     or node.name == "_[?_]" or node.name == "_?._")
 end
 
 
--- What is not there costs nothing when it is asked for with "?".
+-- True if an access with "?" found nothing: it then costs one less.
 local function is_none(element)
   return type(element) == "table" and element.tag == "optional_type" and element.value == nil
 end

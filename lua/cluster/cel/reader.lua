@@ -23,7 +23,7 @@ for kind in ([=[[ { ( . - ! true false null NUM_FLOAT NUM_INT NUM_UINT STRING BY
   M.BEGINS[kind] = true
 end
 
--- What may follow an operand.
+-- The operators that may follow an operand.
 local INFIX = { ["&&"] = true, ["||"] = true, ["?"] = true }
 for _, operators in ipairs { M.RELATIONS, M.SUMS, M.PRODUCTS } do
   for kind in pairs(operators) do

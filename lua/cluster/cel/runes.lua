@@ -1,7 +1,7 @@
 --- Texts as characters: places are counted from 0.
 local M = {}
 
--- What Go's strings.TrimSpace takes for white space, beside that of ASCII.
+-- The characters that Go's strings.TrimSpace takes for white space, beside those of ASCII.
 local SPACES = {}
 for _, code in ipairs { 0x85, 0xa0, 0x1680, 0x2028, 0x2029, 0x202f, 0x205f, 0x3000 } do
   SPACES[utf8.char(code)] = true

@@ -139,7 +139,7 @@ function M.is_dyn(type)
 end
 
 
---- Whether nothing about the type is open until run time.
+--- Returns true if nothing about the type is open until run time.
 function M.is_concrete(type)
   if type.kind == "dyn" or type.kind == "param" or type.kind == "error" or type.nullable
     or type.accepts_null then
@@ -179,7 +179,7 @@ function M.format(type)
 end
 
 
---- What error messages show of a call: "string.(int, int)", or "(int)" without a receiver.
+--- A call as error messages show it: "string.(int, int)", or "(int)" without a receiver.
 function M.format_call(args, member)
   local texts = {}
   for i = member and 2 or 1, #args do
@@ -189,7 +189,7 @@ function M.format_call(args, member)
 end
 
 
---- Are they the same, parameters included?
+--- Returns true if they are the same, parameters included.
 function M.exact(a, b)
   if a == b then
     return true

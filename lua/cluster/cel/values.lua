@@ -186,7 +186,7 @@ end
 local PLAIN = { boolean = "bool", string = "string", userdata = "null" }
 
 
---- What kind of value it is: "int", "list", …
+--- The kind of a value: "int", "list", …
 function M.tag(value)
   local kind = type(value)
   if kind == "table" then

@@ -167,7 +167,7 @@ local function try_waiting(server)
 end
 
 
--- After a while it is said what is waited for. A script that does not come is not waited for any longer.
+-- After PATIENCE, stops waiting for scripts that are still missing, and says which documents still wait.
 local function complain(server, document)
   host.after(PATIENCE, function()
     if document.object and next(expected) then
@@ -207,7 +207,7 @@ function M.failed()
 end
 
 
---- Whether something may still be applied by itself.
+--- Returns true if a document still waits and may yet be applied by itself.
 function M.is_busy()
   for _, document in ipairs(waiting) do
     if not (failed[document.where] or {})[document] then
@@ -218,7 +218,7 @@ function M.is_busy()
 end
 
 
---- What is of these kinds waits for the webhooks of its script, for a second.
+--- Objects of these kinds wait for the webhooks of their script, for a second.
 --- @param kinds table list of "group/Kind"
 function M.expect(kinds)
   for _, key in ipairs(kinds) do

@@ -1,4 +1,5 @@
---- What live scripts read wrongly of the kinds that the embedded API server serves (cluster.fields).
+--- Finds reads of fields that a kind does not have, in live scripts, for all kinds of the embedded API server
+--- (cluster.fields).
 ---
 --- The C side (host/cluster/dev_fields.c) calls check when scripts have gone live.
 local builtin = require "cluster.apiserver.schema.builtin"

@@ -38,7 +38,7 @@ local function network_of(settings, runtime)
 end
 
 
--- What the kubelet is made of.
+-- The options of the kubelet.
 local function kubelet_options(settings, folders)
   if settings.pods == "fake" then
     return { runtime = require("cluster.apiserver.kubelet.fake").new(), beats = true, max_pods = settings.max_pods }
@@ -124,7 +124,7 @@ M.expect_webhooks = apply.expect
 M.failed = apply.failed
 
 
---- Whether pods are on their way to an end, or to their start, or something is still to be applied.
+--- Returns true if pods still have to start or to end, or something is still to be applied.
 function M.is_busy()
   local is_busy = apply.is_busy()
   server.store:collection("pods"):each(nil, nil, function(entry)

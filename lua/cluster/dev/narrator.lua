@@ -31,7 +31,7 @@ local function cut(text, max)
 end
 
 
--- What objects, manifests and containers say stays on its line.
+-- Prints one line; texts of objects, manifests and containers cannot begin another one.
 local function say(what, text)
   local time = host.timestamp():match "T(.*)Z"
   io.stdout:write(("%s  %-28s %s\n"):format(time, cut(what, NAME_MAX), cut(text, TEXT_MAX)))

@@ -38,7 +38,7 @@ local function table_constructor(self)
 end
 
 
--- What may stand behind a function: its arguments; nil: none.
+-- Reads the arguments of a call; nil: there are none.
 local function arguments(self)
   local token = self.tokens[self.at]
   if token and token.type == "string" then

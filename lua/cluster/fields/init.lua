@@ -97,7 +97,7 @@ local function add_definitions(known, manifest)
 end
 
 
---- As of_text, of a file { name =, text = }. A text that cannot be read has no problems here: whoever loads it says so.
+--- As of_text, for a file { name =, text = }. If the text cannot be read, there are no problems: its loader says so.
 function M.check_text(file, schema_of)
   if not load(file.text, "=script", "t") then
     return {}, {}

@@ -68,7 +68,7 @@ local function for_statement(self)
 end
 
 
--- What gets a value: a variable, or a field that it then has.
+-- Notes an assignment to a variable, or to a field, which then exists.
 local function assign(self, target)
   if target.tag == "variable" then
     target.variable.is_assigned = true

@@ -1,5 +1,5 @@
---- What `moonloop types` prints (host/cli/types.c): the kinds of scripts as classes for lua-language-server, which then
---- completes the fields of an object, and marks those that do not exist.
+--- Makes the text of `moonloop types` (host/cli/types.c): the kinds of scripts as classes for lua-language-server,
+--- which then completes the fields of an object, and marks those that do not exist.
 local builtin = require "cluster.apiserver.schema.builtin"
 local fields = require "cluster.fields"
 
@@ -32,7 +32,7 @@ local function description(schema)
 end
 
 
--- Adds a class, once, and returns its name. Those of Kubernetes itself have their own: "core.PodSpec".
+-- Adds a class, once, and returns its name. Classes of Kubernetes itself have their own names: "core.PodSpec".
 function class_of(out, schema, name, parent)
   local record = not parent and builtin.record_of(schema)
   name = record and record.package.alias .. "." .. record.name or name:gsub("[^%w._-]", "_")

@@ -1,5 +1,5 @@
---- What the values of a script are, as far as its text says so beyond doubt (parser.lua): kinds, objects of them and
---- parts of those, ctx. Anything else is nil, and so is a variable that is assigned to again. Called by init.lua.
+--- Finds the types of a script's values, as far as its text leaves no doubt (parser.lua): kinds, objects of them and
+--- parts of those, ctx. Anything else is nil, and so is a variable that is assigned to again.
 ---
 --- A type is one of { kind = "apps/v1/Deployment" }, of what moonloop.kind made; { is_ctx = true };
 --- { list_of = type }; and { schema =, path = "spec.users[]", of = "Deployment of apps/v1", is_root = } of an object,
@@ -21,7 +21,7 @@ Types.__index = Types
 
 local type_of
 
--- What a variable that never changes got; nil: it is a parameter, or may be anything.
+-- The value of a variable that never changes. A parameter, or a variable that may be anything, stays itself.
 local function constant(node)
   while node and node.tag == "variable" and not node.variable.is_assigned and node.variable.value do
     node = node.variable.value
@@ -105,7 +105,7 @@ local function given_type(variable)
 end
 
 
--- What depends on itself has no type.
+-- The type of a parameter; one that depends on itself has none.
 local function parameter(variable)
   if variable.type == nil then
     variable.type = false
@@ -160,7 +160,7 @@ local function find_type(self, node)
 end
 
 
--- What depends on itself has no type.
+-- The type of an expression; one that depends on itself has none.
 function type_of(self, node)
   if not node then
     return nil

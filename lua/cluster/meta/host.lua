@@ -81,7 +81,7 @@ function yaml.decode(text) end
 ---@field value cluster.host.value|nil nil when it cannot be read
 ---@field wrong string|nil then: "line 3: …"
 
---- The same, each with its place; what cannot be read does not hide the others.
+--- The same, each with its place; documents that cannot be read are among them.
 ---@param text string
 ---@return cluster.host.Document[]
 function yaml.documents(text) end
@@ -145,7 +145,7 @@ local Deflater = {}
 function stream.deflater(dictionary) end
 
 ---@param bytes string
----@return string bytes all of which the other side can read
+---@return string bytes enough for the other side to read all that was added
 function Deflater:add(bytes) end
 
 ---@class cluster.host.Inflater
@@ -176,8 +176,8 @@ function stream.accept(key) end
 ---@class cluster.host.x509
 local x509 = {}
 
---- What a certificate request asks for: of the subject the last common name ("" for none) and the organizations, and
---- the alternative names (addresses as 4 or 16 bytes).
+--- The contents of a certificate request: the last common name ("" for none) and the organizations of its subject, and
+--- its alternative names (addresses as 4 or 16 bytes).
 ---@class cluster.host.x509.request
 ---@field common_name string
 ---@field organizations string[]
@@ -279,7 +279,7 @@ function host.defer(fn) end
 
 --- Lets the loop turn when the call from the loop that this is part of has lasted 10 ms, and goes on in a later turn:
 --- others may have changed anything meanwhile. Loops over many objects call it. Not for a coroutine of Lua's own.
---- Nothing happens where there is no loop, or its clock stands.
+--- Returns at once where there is no loop, or its clock stands.
 function host.give_way() end
 
 --- Writes a line to the host's log.

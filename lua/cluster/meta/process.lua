@@ -50,8 +50,8 @@ local process = {}
 ---@field too_many boolean it was killed for having too many processes
 ---@field message string why it did not start, or was killed; else ""
 
---- Starts a command, without a shell. Callbacks come from the event loop. What it leaves running when it ends is
---- killed, daemons too.
+--- Starts a command, without a shell. Callbacks come from the event loop. Processes that it leaves running when it ends
+--- are killed, daemons too.
 ---@param options cluster.process.Options
 ---@return cluster.process.Process|nil process nil when there are no descriptors, or too long a command
 ---@return string? message
@@ -73,7 +73,7 @@ function Process:stop(seconds) end
 ---@param paused boolean
 function Process:pause(paused) end
 
---- Writes to its standard input. What it does not read because it has ended, or closed its input, is dropped.
+--- Writes to its standard input. Bytes that it does not read because it has ended, or closed its input, are dropped.
 ---@param bytes string
 ---@return integer|nil waiting bytes that wait in this process; nil when more than 4 MiB would: nothing was taken
 function Process:write(bytes) end
@@ -89,12 +89,12 @@ function Process:resize(columns, rows) end
 ---@return integer|nil pid nil when it does not run
 function Process:pid() end
 
---- Whether the machine lets its user have containers: makes one, and waits for it some milliseconds.
+--- Tests if the machine lets its user have containers: makes one, and waits for it some milliseconds.
 ---@param folder string an existing empty one
 ---@return true|nil, string? message
 function process.try_container(folder) end
 
---- Does somebody listen there? `fn` gets 0, or nil and why not.
+--- Tests if somebody listens there. `fn` gets 0, or nil and why not.
 ---@param address string "127.0.0.1"; no names
 ---@param port integer
 ---@param seconds number
@@ -102,7 +102,7 @@ function process.try_container(folder) end
 ---@return true|nil, string? message why nothing was started; then fn is not called
 function process.connect(address, port, seconds, fn) end
 
---- What status does a GET get? Certificates are not verified, redirects not followed.
+--- Sends a GET; `fn` gets the status of the answer. Certificates are not verified, redirects not followed.
 ---@param url string
 ---@param headers string[][] { { name, value }, … }
 ---@param seconds number
@@ -163,7 +163,7 @@ function Folder:has(path) end
 ---@return boolean
 function Folder:has_folder(path) end
 
---- What machine this is: its first IPv4 address that others could reach (nil when it has none), its
+--- The machine: its first IPv4 address that others could reach (nil when it has none), its
 --- architecture as Kubernetes calls it ("amd64"), and the kernel's release.
 ---@return { address?: string, architecture: string, kernel: string }
 function process.machine() end

@@ -10,7 +10,7 @@ local tcp = {}
 ---@class cluster.tcp.Connection
 local Connection = {}
 
---- Sends bytes, once it is connected. What the peer does not read is kept: look at what is returned.
+--- Sends bytes, once it is connected. Bytes that the peer does not read are kept: look at what is returned.
 ---@param bytes string
 ---@return integer waiting bytes that wait in this process; 0 when it is closed
 function Connection:write(bytes) end

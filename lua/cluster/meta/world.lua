@@ -53,7 +53,7 @@ function world.heal(number) end
 function world.restart() end
 
 --- As SIGTERM: what the operator has under way may end for so many seconds, then another one takes
---- its place. From inside, too. Nothing for one that has not begun.
+--- its place. From inside, too. It has no effect on an operator that has not begun.
 ---@param seconds number
 ---@return true|nil
 ---@return string? message
@@ -79,7 +79,7 @@ function world.suspend(seconds) end
 ---@field uid string
 ---@field resourceVersion string
 
---- What the operator's caches hold, in no stated order.
+--- The objects that the operator's caches hold, in no stated order.
 ---@return moonloop.world.Cached[]
 function world.cached() end
 

@@ -1,5 +1,6 @@
---- What a script calls of ctx, and with which kinds, as far as its text tells: `moonloop rbac` grants no verb that the
---- script cannot use. What the text does not tell counts as "any", so nothing that the script does is left out:
+--- Finds the functions of ctx that a script calls, and the kinds it calls them with, as far as its text tells:
+--- `moonloop rbac` grants only verbs that the script can use. A kind that the text leaves open counts as "any", so
+--- everything that the script does is covered:
 ---
 ---   * a function of ctx is used when `.NAME` stands anywhere in the text, or `ctx[…]` with anything but a string;
 ---   * the kind of ctx.get and ctx.list is their first argument, when that is a variable which moonloop.kind made;
@@ -23,7 +24,7 @@ for _, name in ipairs(METHODS) do
   is_method[name] = true
 end
 
--- A set of kinds, of which `any` may be true.
+-- Adds kinds to a set; nil: any kind, which sets `any` in it.
 local function add(set, kinds)
   if not kinds then
     set.any = true
@@ -242,7 +243,7 @@ local function note_mention(tokens, at, found)
 end
 
 
---- What the scripts in `texts` (a file and its modules) call; `reconciled` is "group/version/Kind" of the declaration.
+--- The calls in `texts` (a script and its modules); `reconciled` is "group/version/Kind" of the declaration.
 --- @return table calls: function → set of "v1/Kind", or with `any`; constructed: set of names of kinds, or with `any`;
 ---   names: "v1/Kind" → set of the names that ctx.get is called with, false for one that is not fixed; keys: set of the
 ---   keys that tables are constructed with (`finalize`, `children`); binds: set of "clusterroles/view", or with `any`

@@ -1,4 +1,4 @@
---- What `moonloop rbac` prints: the roles that scripts need, and those that the host itself needs by its flags
+--- Makes the output of `moonloop rbac`: the roles that scripts need, and those that the host itself needs by its flags
 --- (host/cli/rbac.c).
 local kinds = require "cluster.rbac.kinds"
 local manifest = require "cluster.rbac.manifest"
@@ -59,8 +59,8 @@ local function of_flags(flags)
 end
 
 
--- What the host needs to keep the certificate of webhooks, and to write it into what names them: as `moonloop
--- manifests` prints it. Returns the rules in its own namespace, and the others; nil: no webhooks are
+-- The rules that the host needs to keep the certificate of webhooks, and to write it into the objects that name them,
+-- as `moonloop manifests` prints these. Returns the rules in its own namespace, and the others; nil: no webhooks are
 -- served, or somebody else keeps their certificate.
 local function of_webhooks(scripts, resource_of, flags)
   local names, order = { {}, {}, {} }, {

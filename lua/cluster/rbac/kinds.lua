@@ -85,7 +85,7 @@ local function add_manifest(known, manifest, problems)
 end
 
 
---- @param manifests table of which the CustomResourceDefinitions count
+--- @param manifests table only its CustomResourceDefinitions count
 --- @return function of group, version, kind: { group =, plural =, namespaced =, has_status = }, or nil
 --- @return table problems lines about definitions that no server would take; they do not count
 function M.reader(manifests)

@@ -4,7 +4,7 @@ local verbs = require "cluster.rbac.verbs"
 local M = {}
 
 local COLUMNS = 100
--- What a reader of YAML takes for something else than a text.
+-- Words that a reader of YAML takes for something other than a text.
 local WORDS = { ["true"] = true, ["false"] = true, yes = true, no = true, on = true, off = true, null = true, y = true,
   n = true }
 

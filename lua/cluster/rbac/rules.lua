@@ -84,7 +84,7 @@ local function makes_children(found)
 end
 
 
--- What the host does with the reconciled kind.
+-- Grants what the host itself does with the reconciled kind.
 local function grant_reconciled(rules, resource, declared, found, resource_of)
   local owns, owns_cluster_scoped = false, false
   if resource.has_status then
@@ -106,8 +106,8 @@ local function grant_reconciled(rules, resource, declared, found, resource_of)
 end
 
 
--- A binding gives rights away: the API server asks for the right to bind that very role. What the text does not tell
--- has to be named: the right to bind any role is that to do everything.
+-- A binding gives rights away: the API server asks for the right to bind that very role. A role that the text does not
+-- tell has to be named (--bind): the right to bind any role is the right to do everything.
 local function grant_binds(rules, script, found, bound, notes)
   local is_binding = false
   for _, rule in ipairs(rules) do

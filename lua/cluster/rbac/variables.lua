@@ -5,7 +5,7 @@ local M = {}
 
 local OPENS = { ["function"] = true, ["do"] = true, ["then"] = true, ["else"] = true, ["repeat"] = true }
 local CLOSES = { ["end"] = true, ["until"] = true, ["elseif"] = true, ["else"] = true }
--- What no expression goes on with.
+-- Tokens that an expression does not continue with.
 local STATEMENTS = {
   ["local"] = true, ["return"] = true, ["if"] = true, ["for"] = true, ["while"] = true, ["do"] = true, ["then"] = true,
   ["repeat"] = true, ["end"] = true, ["else"] = true, ["elseif"] = true, ["until"] = true, ["break"] = true,

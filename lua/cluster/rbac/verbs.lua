@@ -1,5 +1,5 @@
---- Which verbs a use or a call of a script needs: the one table that `moonloop rbac` grants by. Who adds a function to
---- ctx, or a field to a controller, that sends requests adds its line here.
+--- Which verbs a use or a call of a script needs: the one table that `moonloop rbac` grants by. If you add a function
+--- to ctx, or a field to a controller, that sends requests, add its line here.
 ---
 --- A write needs `get` as well: when its reply is lost, the host reads the object to find out what became of it. So
 --- does a watched kind: when the watch lags, and before a child that was deleted is made again.

@@ -1,4 +1,4 @@
---- What scripts ask other servers by ctx.http, answered by a function of the test. host/cluster/world_http.c calls.
+--- Answers the requests that scripts send by ctx.http with a function of the test. host/cluster/world_http.c calls it.
 local host = require "cluster.host"
 
 local M = {}

@@ -83,8 +83,8 @@ local function add_time(world, guard)
 end
 
 
--- What a server with these definitions has stored, by all that it depends on: made once, not for each test. Its seed is
--- one that no world has: else what a world makes first would have the uids of what is there already.
+-- The stored objects of a server with these definitions, by all that they depend on: made once, not for each test. The
+-- seed is one that no world has, so that new objects of a world get other uids than these.
 local bases = {}
 local BASE_SEED = 9000000000
 

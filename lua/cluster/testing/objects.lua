@@ -69,7 +69,7 @@ local function add_reads(world, server, request, guard)
     return plain(request("GET", path_of(server, kind, nil, "", query)).items)
   end
 
-  --- What was told of objects, of one kind and name if given, oldest first: { type =, reason =, note =, kind =,
+  --- The Events about objects, of one kind and name if given, oldest first: { type =, reason =, note =, kind =,
   --- name = }.
   function world.events(kind, name)
     local list = {}
@@ -88,7 +88,7 @@ local function add_reads(world, server, request, guard)
 end
 
 
--- What world.apply was given, as a list of objects.
+-- The objects that world.apply was given, as a list.
 local function objects_of(what)
   local list, why = what, nil
   if type(what) == "string" then

@@ -1,5 +1,5 @@
---- What busted tells of a run: which tests there were, and whose folder `require` looks into. Loaded by busted as its
---- helper (runner.lua), once its instance is there.
+--- Follows a run of busted: counts the tests of each file, and sets the folder that `require` looks into. Loaded by
+--- busted as its helper (runner.lua), once its instance is there.
 ---
 --- In a test, `require "util"` finds util.lua in the test's own folder, as it does in a script: behind the modules of
 --- the host, before those of the machine.

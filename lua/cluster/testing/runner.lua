@@ -55,7 +55,7 @@ local function check_paths(given)
 end
 
 
--- A run without a test proves nothing, so it must not look like a good one.
+-- A run with no tests must fail, because it proves nothing.
 local function check_that_tests_ran(given)
   local observer = require(OBSERVER)
   local count = 0

@@ -49,7 +49,7 @@ local function versions_of(script, object, group)
 end
 
 
--- What differs, in either direction: what went missing, and what came to be.
+-- The difference in either direction: what went missing, or else what came to be.
 local function differences(before, after)
   return expect.difference(before, after) or expect.difference(after, before)
 end

@@ -159,8 +159,9 @@ end
 
 
 --- The environments of one policy, and its variables, compiled one after the other: each may name those before it.
---- @param spec table of the policy  @param strict boolean as when it is written: matchConditions name no variables,
----   and nothing does where there are none
+--- @param spec table of the policy
+--- @param strict boolean the rules for a policy that is being written: matchConditions cannot name variables, and other
+---   expressions can only if the policy has some
 --- @param resolve function|nil as cel.env has it, for mutations
 --- @return table { full, plain, conditions: environments with and without an authorizer, and of matchConditions;
 ---   mutations: one whose expressions make values; variables: a list of { name, text, program or error } }

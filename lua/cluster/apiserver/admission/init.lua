@@ -44,7 +44,7 @@ M.plugins = {
 }
 
 
--- Whether anything is stored that a plugin acts by. Most servers have nothing.
+-- True if an object is stored that the plugin acts on. Most servers have none.
 local function is_active(plugin, server)
   local collections = server.store.collections
   for _, id in ipairs(plugin.watches) do

@@ -43,7 +43,7 @@ local function has_resource(list, plural, subresource)
 end
 
 
---- Whether a rule is about a write, were it of the resource `res`.
+--- Returns true if a rule is about a write, taken as a write of the resource `res`.
 function M.rule(rule, attributes, res)
   return in_scope(rule.scope, attributes) and has(rule.operations, attributes.operation)
     and has(rule.apiGroups, res.group) and has(rule.apiVersions, res.version)
@@ -105,8 +105,8 @@ function M.namespace(attributes)
 end
 
 
---- Whether a namespaceSelector selects the write's namespace; what is in none is always selected.
---- @return boolean, table|nil failure a status when the namespace is not there
+--- Returns true if a namespaceSelector selects the write's namespace, or if the object is in no namespace.
+--- @return boolean, table|nil failure a status if the namespace does not exist
 function M.namespace_selector(selector, attributes)
   local res = attributes.res
   if attributes.namespace == "" and res.plural ~= "namespaces" or is_everything(selector) then
@@ -125,7 +125,7 @@ function M.namespace_selector(selector, attributes)
 end
 
 
---- Whether an objectSelector selects the object, or the one before.
+--- Returns true if an objectSelector selects the new or the old object.
 function M.object_selector(selector, attributes)
   if is_everything(selector) then
     return true
@@ -136,11 +136,11 @@ function M.object_selector(selector, attributes)
 end
 
 
---- Whether a write is one of matchConstraints or matchResources.
+--- Checks a write against matchConstraints or matchResources.
 --- @param resources table|nil matchPolicy, namespaceSelector, objectSelector, resourceRules, excludeResourceRules;
 ---   without resourceRules it is about all resources
---- @return table|nil res the description of the resource as which it matched
---- @return table|nil failure a status when it would match, but its namespace is not there
+--- @return table|nil res the description of the resource as which it matched; nil: it did not match
+--- @return table|nil failure a status if it would match, but its namespace does not exist
 function M.resources(resources, attributes)
   resources = resources or NONE
   local selected, failure = M.namespace_selector(resources.namespaceSelector, attributes)

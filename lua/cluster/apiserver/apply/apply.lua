@@ -18,7 +18,7 @@ local walk = require "cluster.apiserver.apply.walk"
 
 local json = host.json
 
--- Who owns what was there before the first apply.
+-- The owner of the fields that were there before the first apply.
 local BEFORE_FIRST_APPLY = "before-first-apply"
 
 
@@ -57,7 +57,7 @@ local function check_live(live, res, kind)
 end
 
 
--- What is wrong with a configuration before it is merged: a Status, or nil.
+-- Checks a configuration before it is merged: a Status, or nil if it is right.
 local function check(applied, res, kind)
   if applied.apiVersion ~= res.api_version or applied.kind ~= res.kind then
     return status.bad_request("invalid object type: " .. show_kind(applied))
@@ -197,8 +197,7 @@ end
 --- @param res table resource description
 --- @param options table { manager =, force = bool, subresource = string|nil, time = "2026-07-03T10:00:00Z", versions =,
 ---   convert =: see versions.lua }
---- @return table|nil object the merged one, of which nothing is shared with the inputs; nil and a status: 409 with a
---- cause
+--- @return table|nil object the merged one, which shares nothing with the inputs; nil and a status: 409 with a cause
 ---   for each field of another manager, 400 and 500 for what cannot be applied
 return function(live, applied, res, options)
   local ok, object, failure = pcall(run, live or { metadata = {} }, applied, res, options)

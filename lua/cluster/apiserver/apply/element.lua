@@ -145,7 +145,7 @@ function M.canonical(text)
 end
 
 
--- Whether scalar `a` comes before `b`: numbers, then strings, then booleans; nil when they are equal.
+-- True if scalar `a` comes before `b`: numbers, then strings, then booleans; nil if they are equal.
 local function scalar_before(a, b)
   if a == b then
     return nil
@@ -158,7 +158,7 @@ local function scalar_before(a, b)
 end
 
 
---- Whether element `a` comes before element `b` in the order upstream keeps: members, keys, values, indices.
+--- Returns true if element `a` comes before element `b` in upstream's order: members, keys, values, indices.
 function M.before(a, b)
   local kind, other = a:sub(1, 1), b:sub(1, 1)
   if kind ~= other then

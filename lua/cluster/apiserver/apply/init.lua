@@ -30,16 +30,17 @@ local function track(old, new, res, options)
 end
 
 
--- Whether a custom resource has a shape that field management can read. What was stored in another version, or before
--- the schema was another, may not have it; nor may a part that the write is about to lose, as spec is in one of status.
+-- True if a custom resource has a shape that field management can read. An object that was stored in another version,
+-- or under another schema, may have a different one; so may a part that the write is about to lose, such as the spec
+-- in a write of the status.
 local function is_readable(object, res)
   return res.builtin or object == nil or validate.fits(types.of(res.schema), object)
 end
 
 
 --- Notes in new.metadata.managedFields who owns what after `old` (nil: nothing was there) became `new`. Changes nothing
---- else of `new`, and nothing of `old`. An object that has no owners gets none by an update; one that does not fit its
---- schema loses its owners, as upstream has it, and so does one that cannot be converted to the version of an owner.
+--- else of `new`, and nothing of `old`. An object without owners stays so in an update. An object that does not fit its
+--- schema loses its owners, as upstream, and so does one that cannot be converted to the version of an owner.
 ---
 --- @param res table resource description
 --- @param options table { manager =, subresource = string|nil, time = "2026-07-03T10:00:00Z", versions =, convert =:

@@ -66,6 +66,6 @@ local META = {
 
 return {
   schema = META,
-  --- What stands at the top of an object beside its own fields; embedded resources have it too.
+  --- The fields that every object has beside its own; embedded resources have them too.
   embedded = { apiVersion = TEXT, kind = TEXT, metadata = META },
 }

@@ -71,7 +71,7 @@ function M.read(entries, trusted)
 end
 
 
---- Whether a client asks with this list to forget all owners.
+--- Returns true if a client asks, with this list, to forget all owners.
 function M.is_reset(entries)
   if type(entries) ~= "table" then
     return false
@@ -80,7 +80,7 @@ function M.is_reset(entries)
 end
 
 
---- Whether a write leaves the list of owners to the server, because it brings none, or the one it has read.
+--- Returns true if a write leaves the list of owners to the server: it brings no list, or the one that it has read.
 function M.are_kept(old, new, subresource)
   local given = new.metadata.managedFields
   return subresource ~= nil or given == nil or given == json.null

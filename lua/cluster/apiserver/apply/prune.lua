@@ -6,7 +6,7 @@ local set = require "cluster.apiserver.apply.set"
 local walk = require "cluster.apiserver.apply.walk"
 
 
--- What is owned, by version; and the versions, with `first` as the first one.
+-- The owned fields by version; and the list of these versions, with `first` in front.
 local function owned_by_version(known, first)
   local owned, order = {}, {}
   for _, owner in pairs(known) do

@@ -31,7 +31,7 @@ local STATUS = { ["f:status"] = LEAF }
 local SPEC = { ["f:spec"] = LEAF }
 local SPEC_AND_METADATA = { ["f:metadata"] = LEAF, ["f:spec"] = LEAF }
 
--- What a write of the status does not own, where that is more than the spec.
+-- Fields that a write of the status does not own, for resources where these are more than the spec.
 local STATUS_WRITES = {
   ["deployments.apps"] = { ["f:spec"] = LEAF, ["f:metadata"] = { ["f:labels"] = LEAF } },
   ["pods"] = {

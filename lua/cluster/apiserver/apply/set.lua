@@ -145,13 +145,13 @@ function M.intersection(set, other)
 end
 
 
---- Whether `set` has no path.
+--- Returns true if `set` has no path.
 function M.is_empty(set)
   return next(set) == nil
 end
 
 
---- Whether the path, a list of elements, belongs to `set`.
+--- Returns true if the path, a list of elements, belongs to `set`.
 function M.has(set, path)
   local node = set
   for _, key in ipairs(path) do

@@ -14,7 +14,7 @@ local SIBLINGS = {
 }
 
 
--- Whether objects of `res` can be had in `version`.
+-- True if `version` is a version of `res`.
 local function is_version(res, version)
   if version == res.api_version then
     return true

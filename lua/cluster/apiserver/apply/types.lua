@@ -18,7 +18,7 @@ M.ATOMIC = { scalar = "untyped", list = { atomic = true }, map = { atomic = true
 M.ATOMIC.list.element = M.ATOMIC
 M.ATOMIC.map.element = M.ATOMIC
 
---- What is not described: maps are merged, lists are leaves.
+--- The type of a value without a schema: maps are merged, lists are leaves.
 M.DEDUCED = { scalar = "untyped", list = M.ATOMIC.list, map = { fields = {}, labels = {}, deduced = true } }
 M.DEDUCED.map.element = M.DEDUCED
 

@@ -1,4 +1,4 @@
---- Whether an applied configuration has the shape that its type allows.
+--- Checks that an applied configuration has the shape that its type allows.
 --- Rules: structured-merge-diff typed/validate.go and typed/helpers.go.
 local element = require "cluster.apiserver.apply.element"
 local gofmt = require "cluster.apiserver.gofmt"
@@ -25,7 +25,7 @@ local function report(errors, path, message)
 end
 
 
--- What is wrong with a value where a scalar is wanted; nil for nothing.
+-- Checks a value where a scalar is wanted. Returns a message, or nil if it is right.
 local function scalar_problem(scalar, value)
   if value == null then
     return nil
@@ -136,12 +136,12 @@ function fits(kind, value)
 end
 
 
---- Whether `value` has the shape of the type `kind`. Lists may have several items of one key, as those of objects that
---- are stored may.
+--- Returns true if `value` has the shape of the type `kind`. A list may have several items with the same key, because
+--- lists of stored objects may.
 M.fits = fits
 
 
---- What is wrong with `object` of the type `kind`, in one text; nil for nothing.
+--- Returns the errors of `object` against the type `kind` as one text, or nil.
 function M.problem(kind, object)
   local errors = {}
   visit(kind, object, "", errors)

@@ -35,14 +35,14 @@ local function description(self, version)
 end
 
 
---- What field management knows of the objects of a version.
+--- The type of the objects of a version, for field management.
 function M:kind(version)
   return types.of(description(self, version).schema)
 end
 
 
--- What decoding into the Go type of a built-in kind and encoding again makes of an object: fields that are always
--- written are there. Changes the object.
+-- Decodes an object into the Go type of a built-in kind and encodes it again: fields that are always written are there
+-- then. Changes the object.
 local function as_typed(object, res)
   return res.builtin and typed.of(builtin.name_of(res.group, res.version, res.kind))(object) or object
 end
@@ -73,7 +73,7 @@ local function both(self, version)
 end
 
 
---- What differs between the two, as a version sees it, without what writes of that sort do not own.
+--- The differences between the two objects in one version, except fields that a write of this sort does not own.
 --- @return table changed paths that are new or have another value
 --- @return table removed paths that are gone
 function M:changes(version)

@@ -205,7 +205,7 @@ local function compare_as(map, list, old, new)
 end
 
 
--- What is new or other in `new`, and what of `old` is gone, as nodes; nil where there is nothing.
+-- Returns the nodes of `new` that are new or changed, and the nodes of `old` that are gone; nil for an empty set.
 function compare(kind, old, new)
   if type(old) ~= "table" and type(new) ~= "table" then
     return old ~= new and LEAF or nil, nil
@@ -225,7 +225,7 @@ function compare(kind, old, new)
 end
 
 
---- What differs between the objects `old` and `new` of the type `kind`.
+--- Compares the objects `old` and `new` of the type `kind`.
 --- Returns two sets: paths that are new or have another value, and paths that are gone.
 --- Raises a message when an item of a list has no key.
 function M.compare(kind, old, new)

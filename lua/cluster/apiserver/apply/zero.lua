@@ -20,7 +20,7 @@ local objects = {}   -- full name of a definition -> object
 local zero_struct
 
 
--- What a value of the definition is that is no pointer.
+-- The zero value of a definition, where no pointer is used.
 local function zero_value(name, field)
   if WORDS[name] ~= nil then
     return WORDS[name]

@@ -15,7 +15,7 @@ local write = require "cluster.apiserver.verbs.write"
 local M = {}
 M.__index = M
 
---- Who issues tokens, and whom they are for when nobody says.
+--- The issuer of tokens, and their audience if a request names none.
 M.ISSUER = "https://kubernetes.default.svc"
 
 local KEY_BYTES = 32
@@ -183,7 +183,7 @@ local function read(self, token)
 end
 
 
--- Whether the account, and what the token is bound to, are still there.
+-- True if the account, and the object that the token is bound to, still exist.
 local function is_alive(self, private)
   local account = self.server.store:get("serviceaccounts", private.namespace, private.serviceaccount.name)
   if not account or account.uid ~= private.serviceaccount.uid or account.deleting then
@@ -211,8 +211,8 @@ local function common(list, other)
 end
 
 
---- Who has this token? @param audiences string[] whom it is shown to
---- @return table|nil user, table audiences of those, which it is for; nil and why when it is one, but no good
+--- The user of a token. @param audiences string[] the names of the server that was shown the token
+--- @return table|nil user, table audiences that the token is for, of these; nil, and the reason if it is one of ours
 function M:user(token, audiences)
   local known = read(self, token)
   if not known then

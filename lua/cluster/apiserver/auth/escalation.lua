@@ -12,7 +12,7 @@ local M = {}
 local GROUP = "rbac.authorization.k8s.io"
 
 
--- Those the checks are not for: administrators, and everybody where roles decide nothing.
+-- True for users that are not checked: administrators, and everybody if roles are not enforced.
 local function is_free(ctx)
   local auth = ctx.server.auth
   return not auth or not auth:decides() or auth.is_master(ctx.request.user)
@@ -58,7 +58,7 @@ function M.role(object, old, ctx)
   if may(ctx, escalate) then
     return nil
   end
-  -- What a role sums up may one day be everything.
+  -- An aggregated role may get any rule later.
   local wanted = type(object.rules) == "table" and object.rules or {}
   if object.aggregationRule then
     wanted = { { verbs = { "*" }, apiGroups = { "*" }, resources = { "*" } }, { verbs = { "*" },

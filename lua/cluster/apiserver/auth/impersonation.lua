@@ -51,7 +51,7 @@ local function go_user(wanted)
 end
 
 
--- Who is wanted. nil when nobody is, nil and a status when it makes no sense.
+-- Reads which user the headers ask for: nil if they name none, nil and a status if they make no sense.
 local function read(headers)
   local wanted = {
     name = headers["impersonate-user"], uid = headers["impersonate-uid"],
@@ -169,9 +169,9 @@ local function become(wanted)
 end
 
 
---- Who a request is to be seen as coming from.
---- @param auth table  @param user table who really asks  @param request table with headers
---- @return table|nil user the same one when nobody is impersonated; nil and a status when it is not allowed
+--- Returns the user that a request acts as.
+--- @param auth table  @param user table the one who sent it  @param request table with headers
+--- @return table|nil user the same one if nobody is impersonated; nil and a status if it is not allowed
 function M.apply(auth, user, request)
   local wanted, failure = read(request.headers)
   if failure then

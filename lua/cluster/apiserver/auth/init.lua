@@ -51,9 +51,9 @@ local function bearer(headers)
 end
 
 
---- Who has this token?
---- @param audiences string[] whom it is shown to
---- @return table|nil user, table audiences of those, which it is for; nil and why, if there is anything to say
+--- The user of a token.
+--- @param audiences string[] the names of the server that was shown the token
+--- @return table|nil user, table audiences that the token is for, of these; nil, and the reason if there is one
 function Auth:user_of(token, audiences)
   local user = self.users[token]
   if not user then
@@ -68,7 +68,7 @@ function Auth:user_of(token, audiences)
 end
 
 
--- Who shows a certificate, by its common name; one without a name is nobody's.
+-- The user of a client's certificate, by its common name; nil if that is empty.
 local function certified(client)
   if not client or client.problem or client.name == "" then
     return nil
@@ -80,7 +80,7 @@ local function certified(client)
 end
 
 
--- Where no tokens were set everybody is the administrator, except who shows the token of a service account.
+-- If no tokens were set, every client is the administrator, except one that shows the token of a service account.
 local function identify(self, request)
   local token, client = bearer(request.headers), request.certificate
   local user = certified(client) or token and self:user_of(token, AUDIENCES)
@@ -98,7 +98,7 @@ local function identify(self, request)
 end
 
 
---- Who asks, or as whom he asks.
+--- Returns the user that a request acts as: the one who sent it, or the one whom it impersonates.
 --- @param request table with headers, and what it is about
 --- @return table|nil user, or nil and a status
 function Auth:authenticate(request)
@@ -110,13 +110,13 @@ function Auth:authenticate(request)
 end
 
 
---- Whether roles decide what somebody may do; otherwise everybody may do everything.
+--- Returns true if roles decide what a user may do; otherwise every user may do everything.
 function Auth:decides()
   return self.settings.authorization == "rbac"
 end
 
 
---- Whether somebody may do everything, whatever the roles say.
+--- Returns true if a user may do everything, whatever the roles say.
 function Auth.is_master(user)
   for _, group in ipairs(user.groups or {}) do
     if group == "system:masters" then
@@ -127,9 +127,10 @@ function Auth.is_master(user)
 end
 
 
---- May he? @param attributes table a request, or the same fields: is_resource, verb, group, version, resource,
---- subresource, namespace, name, path
---- @return boolean allowed, string reason "" when there is nothing to say
+--- Decides if a user may do something.
+--- @param attributes table a request, or the same fields: is_resource, verb, group, version, resource, subresource,
+---   namespace, name, path
+--- @return boolean allowed, string reason "" if there is none
 function Auth:authorize(user, attributes)
   if not self:decides() or Auth.is_master(user) then
     return true, ""
@@ -138,7 +139,7 @@ function Auth:authorize(user, attributes)
 end
 
 
---- What is answered to one who may not. @return table|nil failure nil when he may
+--- The answer to a user who may not do something. @return table|nil failure nil if the user may
 function Auth:refusal(user, attributes)
   local allowed, reason = self:authorize(user, attributes)
   return not allowed and denial.status(user, attributes, reason) or nil

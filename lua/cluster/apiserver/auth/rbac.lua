@@ -20,7 +20,7 @@ function M.new(store)
 end
 
 
--- What was worked out holds as long as no role and no binding has changed.
+-- Forgets all results if a role or a binding has changed since they were computed.
 local function refresh(self)
   local revision = 0
   for _, id in ipairs(IDS) do
@@ -120,8 +120,8 @@ local function add_rules(self, granted, user, namespace)
 end
 
 
---- What a user is granted in a namespace ("" for the whole cluster only).
---- @return table granted rules; sources, where each comes from; problems, why some could not be read
+--- The rules that are granted to a user in a namespace ("" for the whole cluster only).
+--- @return table granted rules; sources: where each comes from; problems: why some could not be read
 function M:granted_to(user, namespace)
   refresh(self)
   local of_user = self.granted[user]

@@ -18,7 +18,7 @@ local function given(value)
 end
 
 
--- What messages show of nonResourceAttributes.
+-- nonResourceAttributes, as messages show them.
 local function shown(attributes)
   return attributes and { Path = attributes.path or "", Verb = attributes.verb or "" } or NULL
 end
@@ -78,7 +78,7 @@ local function refuse(...)
 end
 
 
--- What is asked about, in the form that requests have.
+-- The attributes that a review asks about, in the form that requests have.
 local function attributes_of(spec)
   local resource = given(spec.resourceAttributes)
   if not resource then

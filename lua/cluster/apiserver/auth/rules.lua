@@ -140,7 +140,7 @@ local function describe_all(atoms)
 end
 
 
---- What of `wanted` no rule of `owned` covers, in the words of the server's message, sorted; nil when there is nothing.
+--- The rights of `wanted` that no rule of `owned` covers, in the words of the server's message, sorted; nil if none is.
 --- @return string[]|nil
 function M.missing(owned, wanted)
   local atoms, uncovered = {}, {}

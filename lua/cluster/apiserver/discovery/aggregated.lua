@@ -59,7 +59,7 @@ function M.document(layout, path)
 end
 
 
---- Whether the first form in an Accept header that can be had is this one.
+--- Returns true if the aggregated form comes first among the forms in an Accept header that the server can send.
 function M.wanted(header)
   for clause in (header or ""):gmatch("[^,]+") do
     local media, rest = clause:lower():match("^%s*([^;%s]*)(.*)$")

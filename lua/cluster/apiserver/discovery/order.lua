@@ -14,7 +14,7 @@ for place, resource in ipairs(facts) do
 end
 
 
---- Whether group `a` is listed before `b`.
+--- Returns true if group `a` is listed before `b`.
 function M.group_before(a, b)
   local left, right = places[a] or math.huge, places[b] or math.huge
   if left ~= right then
@@ -34,7 +34,8 @@ local function read_version(version)
 end
 
 
---- Whether version `a` is listed before `b`: stable ones first, then beta, alpha and other words; higher numbers first.
+--- Returns true if version `a` is listed before `b`: stable ones first, then beta, alpha and other words; of these the
+--- higher numbers first.
 function M.version_before(a, b)
   local stage, major, minor = read_version(a)
   local other_stage, other_major, other_minor = read_version(b)

@@ -1,7 +1,7 @@
 --- Subresources in discovery: the kind of their answers, and their verbs.
 ---
---- Those of built-in kinds are facts (`res.parts`). Rules of custom ones: customresource_discovery_controller.go of
---- apiextensions-apiserver.
+--- The subresources of built-in kinds are facts (`res.parts`). Rules for those of custom kinds:
+--- customresource_discovery_controller.go of apiextensions-apiserver.
 local M = {}
 
 local CHANGE = { "get", "patch", "update" }

@@ -1,4 +1,4 @@
---- What the kubelet answers through `proxy` of its node: /healthz, /pods and /containerLogs. It listens nowhere.
+--- Answers requests to `proxy` of a node as its kubelet does: /healthz, /pods and /containerLogs. It opens no port.
 ---
 --- Rules and wordings: kubernetes/pkg/kubelet/server/server.go.
 local host = require "cluster.host"

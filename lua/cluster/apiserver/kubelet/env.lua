@@ -53,7 +53,7 @@ local function lines_of(map)
 end
 
 
---- What a downwardAPI volume writes for a field path; nil when it is not known here.
+--- The text that a downwardAPI volume has for a field path; nil if the path is not known here.
 function M.field_text(pod, path)
   if path == "metadata.labels" or path == "metadata.annotations" then
     return lines_of(pod.metadata[path:match "%a+$"])

@@ -126,7 +126,7 @@ function M.start(handle, options)
 end
 
 
---- What a runtime of containers says of a command's end: a command that cannot be started exits with 127 or 126.
+--- The end of a command as a container runtime reports it: a command that cannot be started exits with 127 or 126.
 --- @param how table see M.start
 --- @return table { code =, signo =, started =, message = }
 function M.as_runtime_says(how)

@@ -7,7 +7,7 @@ M.__index = M
 local Handle = {}
 Handle.__index = Handle
 
--- What a process says that ended by SIGTERM.
+-- The exit code of a process that SIGTERM ended.
 local EXIT_TERMINATED = 143
 
 
@@ -18,7 +18,7 @@ function M.new(decide)
 end
 
 
---- What fake kubelets usually do.
+--- The default of fake kubelets: containers of pods with restartPolicy Always run on, others succeed at once.
 function M.succeed(pod)
   if pod.spec.restartPolicy ~= "Always" then
     return { after = 0, code = 0 }

@@ -1,5 +1,5 @@
 --- Images that stand for a program of this machine. No image is pulled: a container's command runs with the machine's
---- tools. What an image would run by itself is known for these only.
+--- tools. Only for these images is it known what they run without a command.
 local process = require "cluster.process"
 
 local M = {}
@@ -21,7 +21,7 @@ function M.new(programs)
 end
 
 
---- What an image stands for.
+--- Returns the program that an image stands for.
 --- @return table|nil program { source = its path on this machine, or nil and why = it has none, target = where
 ---   containers see it, arguments = of containers that have no args }; nil where the image stands for none
 function M:find(image)

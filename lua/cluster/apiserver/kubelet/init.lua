@@ -20,7 +20,7 @@ local USER = { name = "system:node:" .. NODE, groups = { "system:nodes", "system
 local AGENT = "kubelet"
 local LOOPBACK, NOWHERE = "127.0.0.1", "192.0.2.1"
 
--- What pods refer to, by kind.
+-- The resources that pods refer to, by kind.
 local READABLE = {
   ConfigMap = "configmaps", Secret = "secrets", PersistentVolumeClaim = "persistentvolumeclaims",
   PersistentVolume = "persistentvolumes", Node = "nodes",
@@ -30,8 +30,8 @@ local READABLE = {
 --- @param server table the API server
 --- @param options table
 ---   runtime  see worker.lua
----   logs     see logs.lua; nil where containers leave none
----   machine  { address =, architecture =, kernel = }: whose processes pods are; nil where they are nobody's, and have
+---   machine  { address =, architecture =, kernel = }: the machine that runs the pods' processes; nil if nothing runs
+---            them: they then get addresses that are made up
 ---            addresses that only look like some
 ---   beats    whether the node says again and again that it is there; see heartbeat.lua
 ---   max_pods how many pods the node takes; nil: any number
@@ -186,7 +186,7 @@ function M:remove(pod)
 end
 
 
--- Whether the pod's status says so already.
+-- True if the pod's status already has this message.
 local function is_told(pod, why)
   for _, condition in ipairs((pod.status or {}).conditions or {}) do
     if condition.type == "PodScheduled" then
@@ -259,7 +259,7 @@ local function is_finished(pod)
 end
 
 
--- What a change of a pod asks for, on the pod as it is now.
+-- Reads the pod as it is now, and does what its change asks for.
 function M:look(namespace, name)
   if self.is_down then
     return
@@ -327,14 +327,14 @@ end
 
 local ENDED = { Succeeded = true, Failed = true }
 
--- Whether a pod that has ended, or was deleted, had ports that others may wait for.
+-- True if a pod that has ended, or was deleted, had ports of the node that other pods may wait for.
 local function frees_ports(event)
   return event.id == "pods" and (event.type == "DELETED" or ENDED[event.entry.fields["status.phase"]] ~= nil)
     and node_fit.has_ports(host.json.decode(event.entry.text))
 end
 
 
--- Whether a change of the node can make it fit for other pods.
+-- True if a change of the node can make it fit for other pods.
 local function is_other_node(entry, previous)
   local now, before = host.json.decode(entry.text), host.json.decode(previous.text)
   return not host.json.equal(now.metadata.labels, before.metadata.labels) or not host.json.equal(now.spec, before.spec)
@@ -427,7 +427,7 @@ function M:start()
 end
 
 
---- Asks all containers to end, and starts none any more. What has not ended after its pod's grace period is killed.
+--- Asks all containers to end, and starts no more. A container that still runs after its pod's grace period is killed.
 function M:shut_down()
   self.is_down = true
   if self.heartbeat then

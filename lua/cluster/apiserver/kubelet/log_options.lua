@@ -19,7 +19,7 @@ local function first(query, name)
 end
 
 
--- Whatever is not a word for no is a yes.
+-- Every text means true, except "", "0" and "false" (upper or lower case).
 local function is_true(query, name)
   local text = first(query, name)
   return text ~= nil and text ~= "" and text ~= "0" and text:lower() ~= "false"

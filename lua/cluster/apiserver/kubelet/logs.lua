@@ -102,7 +102,7 @@ end
 
 
 --- Takes in what the container printed, in pieces as they come.
---- @param stream string? "output" or "errors", each of which has lines of its own; "output" when nothing is said
+--- @param stream string? "output" (if not given) or "errors"; each has its own lines
 function Log:write(bytes, stream)
   stream = stream or "output"
   local ended, parted = host.timestamp_micro() .. " F ", nil

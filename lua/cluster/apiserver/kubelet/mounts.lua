@@ -1,4 +1,4 @@
---- What a container has of its own: its user, its root, what is mounted in it. host/cluster/process_root.h makes it.
+--- Plans the user, the root and the mounts of a container. host/cluster/process_root.h makes them.
 ---
 --- Rules: kubernetes/pkg/kubelet/kubelet_pods.go (makeMounts, ensureHostsFile), kuberuntime/kuberuntime_container.go
 --- (makeMounts: the file of terminationMessagePath), util/truncateHostname.
@@ -166,7 +166,7 @@ local function mounts_of(place, run, program)
 end
 
 
---- What process.start needs to know of a container.
+--- The settings of a container for process.start.
 --- @param place table the pod's own: see process.lua  @param run table see worker.lua
 --- @param program table? what the image stands for: images.lua
 --- @return table|nil plan { container =, directory = where it starts, root =, home =, message = the file of its last

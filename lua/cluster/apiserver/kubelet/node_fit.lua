@@ -54,7 +54,7 @@ local function ports_of(pod)
 end
 
 
---- Whether a pod asks for ports of the node.
+--- Returns true if a pod asks for ports of the node.
 function M.has_ports(pod)
   return ports_of(pod)[1] ~= nil
 end
@@ -79,8 +79,8 @@ local function clash_any(some, others)
 end
 
 
---- Whether another pod of the node has one of the ports that a pod asks for. For a pod that is still to be scheduled,
---- these are the pods that are assigned to the node; for one that names the node itself, those that run there.
+--- Returns true if another pod of the node has one of the ports that a pod asks for. For a pod that is not scheduled
+--- yet, the others are all pods assigned to the node; for one that names the node itself, the pods that run there.
 function M.lacks_ports(kubelet, pod)
   local wanted, found = ports_of(pod), false
   if not wanted[1] then

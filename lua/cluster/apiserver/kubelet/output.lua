@@ -1,15 +1,15 @@
---- The pace of a container's output: it is held back while somebody cannot follow, and the container waits.
+--- Slows down a container's output: it is held back while a reader cannot follow, and the container waits.
 --- For process.lua and attach.lua. `handle` is that of process.lua.
 local host = require "cluster.host"
 
 local M = {}
 
--- A container that prints without end is slowed down: for each second that its lines take us it waits so many. What
--- it owes is collected up to some milliseconds, so that others are not slowed down at all.
+-- A container that prints without end is slowed down: for each second that we spend on its lines it waits WAIT_SHARE
+-- seconds. Waits are added up until they exceed WAIT_LEAST seconds, so that other containers are not slowed down.
 local WAIT_SHARE, WAIT_LEAST = 3, 0.01
 
 
---- What a handle needs for this.
+--- Sets the fields of a handle that this module uses.
 function M.begin(handle)
   handle.holds = {} -- who holds its output back
   handle.owed = 0 -- seconds to wait, as of `seen`

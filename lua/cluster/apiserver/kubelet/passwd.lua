@@ -1,4 +1,4 @@
---- What a container has in /etc/passwd. Programs as initdb and ssh end when their user has no line there.
+--- Makes a container's /etc/passwd. Programs such as initdb and ssh end if their user has no line there.
 ---
 --- Rule: CRI-O's utils.GeneratePasswd, which adds a line for a user that the image's file does not know. Here the
 --- machine's file stands for the image's.

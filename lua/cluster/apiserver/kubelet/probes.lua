@@ -16,7 +16,7 @@ local function set_ready(record, told, ready)
 end
 
 
--- What follows when a probe has succeeded or failed often enough in a row.
+-- Acts on a probe that has succeeded or failed often enough in a row.
 local function verdict(record, told, kind, ok)
   if kind == "Readiness" then
     set_ready(record, told, ok)

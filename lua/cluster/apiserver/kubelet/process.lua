@@ -33,10 +33,10 @@ local HOOK_SECONDS = 3600 -- a postStart hook has no limit of its own; a forgott
 ---   directory   an existing folder that belongs to this runtime alone, as an absolute path
 ---   folders     where volumes of claims are: see ../controllers/claims_volumes.lua; nil: there are none
 ---   logs        see logs.lua
----   images      what containers of an image run: see images.lua
----   variables   what is in the environment of each container, unless it says otherwise: name → value
+---   images      the programs that containers of an image run: see images.lua
+---   variables   the environment of each container, unless it says otherwise: name → value
 ---   count_max   processes that a container may have; 512
----   no_containers  why this machine has none, if that is known; it is found out else
+---   no_containers  the reason, if it is known that this machine has none; else it is found out
 ---   network     see ../network; nil: containers are in the machine's
 function M.new(options)
   return setmetatable({
@@ -138,7 +138,7 @@ local function enter_network(self, run)
 end
 
 
--- What goes in front of a start. @return table|nil handle, or nil, reason and message
+-- Prepares a start. @return table|nil handle, or nil, reason and message
 local function prepare(self, run)
   local program = self.images:find(run.container.image)
   local command, reason, message = fit.command(run.container, run.command, program)
@@ -302,8 +302,7 @@ local function start_process(self, handle)
 end
 
 
---- See worker.lua. A command that is not there is no failure to start: it exits with 128 and says so, as containerd
---- has it.
+--- See worker.lua. A missing command is not a failure to start: it exits with 128 and says so, as in containerd.
 function M:start(run)
   local handle, reason, message = prepare(self, run)
   if not handle then

@@ -57,7 +57,7 @@ function M.is_complete(record)
 end
 
 
---- Whether a container that has ended starts again. @param policy string the pod's restartPolicy
+--- Returns true if a container that has ended starts again. @param policy string the pod's restartPolicy
 function M.may_restart(record, policy)
   if record.is_sidecar then
     return true

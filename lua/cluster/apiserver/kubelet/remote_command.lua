@@ -15,7 +15,7 @@ local TEXT = "text/plain; charset=utf-8"
 local NOTHING_ASKED = "you must specify at least 1 of stdin, stdout, stderr"
 
 
--- What the client is told at the end: its exit code, or why it did not run. @param how table see Handle:exec
+-- The client's Status at the end: the exit code, or why the command did not run. @param how table see Handle:exec
 local function outcome(how)
   if not how.started then
     return status.internal("error executing command in container: " .. how.message)
@@ -96,7 +96,7 @@ local function open(request, reply, options, fn)
 end
 
 
--- What both have: how the sides are connected. @param begin function(ways) -> process | nil, why
+-- Connects the client with a process, for exec and attach. @param begin function(ways) -> process | nil, why
 local function run(session, begin, leave)
   local process, why, is_over
   local holds = 0 -- streams whose client does not read

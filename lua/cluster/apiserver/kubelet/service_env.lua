@@ -45,7 +45,7 @@ local function has_address(service)
 end
 
 
---- Those of a pod's containers: of the Services that there are now in its namespace, and of the API server.
+--- The variables of a pod's containers: for the Services that are now in its namespace, and for the API server.
 --- @return table variables name → value
 function M.of(server, pod)
   local res = server.registry:by_kind("", "v1", "Service")

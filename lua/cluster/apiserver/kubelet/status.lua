@@ -68,13 +68,13 @@ local function those(list, predicate, wanted)
 end
 
 
--- Whether the containers have had their turn: sidecars that start again later do not take that back.
+-- True once a container has started; sidecars that start again later do not change that.
 local function has_begun(containers)
   return not all(containers, is_fresh)
 end
 
 
--- Whether something waits for its first start.
+-- True if something waits for its first start.
 local function is_pending(init, containers)
   local steps, sidecars = those(init, is_sidecar, false), those(init, is_sidecar, true)
   return not all(steps, records.is_complete) or not (has_begun(containers) or all(sidecars, records.is_complete))
@@ -167,7 +167,7 @@ end
 
 local CONDITIONS = { "PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled" }
 
--- Those of others stay, in front. The time of a condition is that of its last change.
+-- Keeps conditions of other writers, in front. The time of a condition is that of its last change.
 local function conditions(judged, before, now)
   local times, list = {}, host.json.array {}
   for _, condition in ipairs(before or {}) do

@@ -1,4 +1,4 @@
---- What the system cannot take as a command line, an environment or a path: a text with NUL in it, or too many of them.
+--- Finds texts that the system cannot take as a command line, an environment or a path: with NUL in them, or too many.
 local M = {}
 
 local WORDS_MAX = 100000 -- as process.start has it

@@ -80,7 +80,7 @@ local function add_projected(files, projected, run, mode)
 end
 
 
--- What is in a volume: path → { text =, mode = }. @return table, or nil and why not
+-- The files of a volume: path → { text =, mode = }. @return table, or nil and why not
 local function files_of(volume, run)
   local files, ok, why = {}, true, nil
   if volume.configMap then

@@ -1,7 +1,7 @@
---- Who is behind a Service, as its EndpointSlices say.
+--- Finds the endpoints of a Service in its EndpointSlices.
 ---
---- Rules: kubernetes/pkg/proxy/topology.go (CategorizeEndpoints): the ready ones; where there is none, those that end
---- and still serve.
+--- Rules: kubernetes/pkg/proxy/topology.go (CategorizeEndpoints): the ready ones; if there are none, those that end and
+--- still serve.
 local M = {}
 
 local SLICES = "endpointslices.discovery.k8s.io"

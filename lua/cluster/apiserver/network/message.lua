@@ -84,7 +84,7 @@ function M.with_id(bytes, id)
 end
 
 
---- What an answer says, if it is one to this query, sent with this number; else nil.
+--- The code of an answer, if it is an answer to this query, sent with this number; else nil.
 --- @return integer|nil rcode
 function M.rcode_of(bytes, id, query)
   if #bytes < HEAD then

@@ -40,7 +40,7 @@ local function label_of(endpoint)
 end
 
 
--- Whether a message can hold it.
+-- True if a message can hold the name.
 local function is_sayable(name)
   for label in name:gmatch "[^.]+" do
     if #label > LABEL_MAX then
@@ -106,7 +106,7 @@ local function ports_of(self, service, name, protocol)
 end
 
 
--- What there is under a name of a Service; `labels` are those in front of it.
+-- The records of a name of a Service; `labels` are the labels in front of it.
 local function records_of(self, service, labels)
   if service.spec.type == "ExternalName" then
     local target = service.spec.externalName
@@ -171,7 +171,7 @@ local function service_with_address(self, reversed)
 end
 
 
--- Those of the type that was asked for; an alias stands for all types.
+-- The records of the type that was asked for; an alias counts as every type.
 local function of_type(records, type)
   local list = {}
   for _, record in ipairs(records) do
@@ -183,7 +183,7 @@ local function of_type(records, type)
 end
 
 
--- With what an alias stands for, if that is of this cluster: resolvers look no further than at one answer.
+-- Adds the records of an alias' target, if that is in this cluster: resolvers read only one answer.
 local function follow(self, records, type)
   local target = records[1] and records[1].type == "CNAME" and records[1].target:lower():gsub("%.$", "")
   local inside = target and target:sub(-#DOMAIN) == DOMAIN and target:sub(1, -#DOMAIN - 1)
@@ -197,7 +197,7 @@ local function follow(self, records, type)
 end
 
 
--- Whether only this cluster can know a name: one of its domain, or of an address of its own.
+-- True if only this cluster can know a name: one of its domain, or of an address of its own.
 local function is_own(name)
   return ("." .. name):sub(-#DOMAIN) == DOMAIN or name:find "%.244%.10%.in%-addr%.arpa$"
     or name:find "%.0%.10%.in%-addr%.arpa$"

@@ -69,7 +69,7 @@ local function has_address(spec)
 end
 
 
--- What a Service wants to be listened at: "ADDRESS:PORT" → { address, port, machine, endpoints }.
+-- The addresses where a Service needs a listener: "ADDRESS:PORT" → { address, port, machine, endpoints }.
 local function wanted_by(server, service)
   local wanted, spec = {}, service.spec
   local slices = has_address(spec) and endpoints.slices(server, service.metadata.namespace, service.metadata.name) or {}

@@ -1,4 +1,4 @@
---- What a pod's containers have in /etc/resolv.conf.
+--- Makes the /etc/resolv.conf of a pod's containers.
 ---
 --- Rules: kubernetes/pkg/kubelet/network/dns/dns.go.
 local M = {}
@@ -27,7 +27,7 @@ local function words(text)
 end
 
 
---- What the machine's own file says now.
+--- The present contents of the machine's own file.
 --- @return table { nameservers =, searches =, options = }, lists of words
 function M.of_machine()
   local parts = { nameservers = {}, searches = {}, options = {} }

@@ -1,8 +1,8 @@
 --- The types of CEL that kinds have: made from the definitions that OpenAPI publishes of them, a field when it is first
 --- asked for. The type check of policies uses them; rules of CRDs have types of their own: crd/rules/types.lua.
 ---
---- What has no type there (a quantity, any JSON) is no field, and so is a list or a map of such. A definition that is
---- met again within itself is an object without fields. Rules: apiserver/pkg/cel/common/schemas.go,
+--- A field whose type CEL does not have (a quantity, any JSON) is left out, and so is a list or a map of such. A
+--- definition that is met again within itself is an object without fields. Rules: apiserver/pkg/cel/common/schemas.go,
 --- apiserver/pkg/cel/openapi/resolver/refs.go, apiserver/pkg/cel/types.go (MaybeAssignTypeName).
 local builtin = require "cluster.apiserver.schema.builtin"
 local cel = require "cluster.cel"

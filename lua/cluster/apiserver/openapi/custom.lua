@@ -17,10 +17,10 @@ local MAPS = { properties = true }
 local SINGLE = { items = true, additionalProperties = true, ["not"] = true }
 local LISTS = { allOf = true, anyOf = true, oneOf = true }
 
--- What the second version of OpenAPI cannot say.
+-- Keywords that OpenAPI v2 cannot express.
 local POOR = { allOf = true, anyOf = true, oneOf = true, ["not"] = true, default = true, nullable = true }
 
--- What is the server's own in its tables.
+-- Keywords that only the server's own tables have.
 local OWN = { ["x-go-type"] = true, ["x-kubernetes-group-version-kind"] = true }
 
 -- Properties that every object has; their schemas are the server's.

@@ -48,7 +48,7 @@ function type_schema(kind, form, default, enum)
 end
 
 
--- What is said of a field: our sentence on it, and which values it may have.
+-- The description of a field: our sentence on it, and its possible values.
 local function description_of(name, field)
   local sentence = descriptions.of_field(name, field.name)
   if not field.enum then

@@ -34,8 +34,8 @@ local function member(name, value)
 end
 
 
--- What writes JSON. `parts`: resource → its pieces, nil when they are not kept. `texts`: name of a built-in definition
--- → its piece. `path` and `definition` make a piece of a name and what it names.
+-- A writer of JSON. `parts`: resource → its pieces; nil: they are not kept. `texts`: name of a built-in definition →
+-- its piece. `path` and `definition` make a piece of a name and the value that it names.
 local function json(form, parts)
   return { form = form, parts = parts, texts = {}, path = member, definition = member }
 end
@@ -89,7 +89,7 @@ local function path_pieces(res, writer)
 end
 
 
--- What a resource brings into a document: { paths = pieces, own = pieces of definitions, needed = set of names }.
+-- The pieces that a resource brings: { paths = pieces, own = pieces of definitions, needed = set of names }.
 local function parts_of(res, writer)
   local known = writer.parts and writer.parts[res]
   if not known then

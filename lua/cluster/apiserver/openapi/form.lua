@@ -22,8 +22,8 @@ function Form:refer(name, extra)
 end
 
 
---- What definitions are kept by in caches: "v2" or "v3".
---- `rich` tells that defaults, nullable, oneOf, anyOf and the like can be said.
+--- The two versions of OpenAPI. Caches keep definitions by `name`. `rich`: the version can express defaults, nullable,
+--- oneOf, anyOf and the like.
 M.v2 = setmetatable({ name = "v2", prefix = "#/definitions/", rich = false }, Form)
 M.v3 = setmetatable({ name = "v3", prefix = "#/components/schemas/", rich = true }, Form)
 

@@ -32,7 +32,7 @@ local caches = setmetatable({}, { __mode = "k" })
 local serials, last_serial = setmetatable({}, { __mode = "k" }), 0
 
 
--- What tells apart lists of resource descriptions.
+-- A key for a list of resource descriptions: equal lists have equal keys.
 local function key_of(resources)
   local words = {}
   for i, res in ipairs(resources) do
@@ -46,7 +46,7 @@ local function key_of(resources)
 end
 
 
--- What tells a document with custom kinds from others: nil when it has none.
+-- The ETag of a document with custom kinds; nil for one of built-in kinds only.
 local function etag_of_kinds(resources)
   local words, custom = {}, false
   for i, res in ipairs(resources) do
@@ -123,7 +123,7 @@ end
 
 
 -- The document of all resources is put together anew from the pieces that document.lua keeps: it is as large as all of
--- them. What was read and thrown away for it is several times as large, and is given back at once.
+-- them. Making it leaves several times as much garbage, which is freed at once.
 local function text_of(known)
   local text = known.text or known.make()
   if not known.is_joined then

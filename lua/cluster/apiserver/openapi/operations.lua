@@ -104,7 +104,7 @@ local function has(verbs, verb)
 end
 
 
--- What an operation takes and gives, as names of definitions.
+-- The bodies that an operation takes and returns, as names of definitions.
 local function bodies(res, verb, kind)
   if verb == "list" then
     return nil, M.definition_name(res, res.list_kind)
@@ -119,7 +119,7 @@ local function bodies(res, verb, kind)
 end
 
 
--- What the operation says that it is about: for parts of custom resources always the whole.
+-- The kind that the operation is about: for parts of custom resources always the whole.
 local function subject(res, part)
   if part and res.builtin then
     return { group = part.group or res.group, version = part.version or res.version, kind = part.kind }

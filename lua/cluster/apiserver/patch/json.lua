@@ -219,7 +219,7 @@ local function refuse_type(value, target)
 end
 
 
--- What upstream's decoder refuses before anything is done.
+-- Refuses what upstream's decoder refuses, before anything is done.
 local function check(operations)
   if type(operations) ~= "table" or not json.is_array(operations) then
     refuse_type(operations, "value of type []handlers.jsonPatchOp")

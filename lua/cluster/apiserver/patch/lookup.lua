@@ -4,7 +4,7 @@ local failure = require "cluster.apiserver.patch.failure"
 
 local M = {}
 
--- What is asked of a field that merges plainly.
+-- The merge rules of a field that merges plainly.
 local PLAIN = { strategy = "", merge_key = nil }
 
 -- The schema behind a lone allOf, which is how a $ref with a default beside it is written.

@@ -165,7 +165,7 @@ function M.merge(original, patch, node, merge_key, merge_map)
 end
 
 
--- The items of a list, of which the first of a key can be taken out.
+-- The items of a list, with functions to find and take out the first item of a key.
 local function remaining(list, merge_key)
   local places, is_gone, stranger, count = {}, {}, nil, 0
   for i, item in ipairs(list) do
@@ -271,7 +271,7 @@ local function key_of(item, merge_key)
 end
 
 
--- Whether `item` of a patch is what `wanted` of an order list names.
+-- True if `wanted`, an item of an order list, names `item` of a patch.
 local function names(wanted, item, merge_key)
   if not merge_key then
     return wanted == item

@@ -88,7 +88,7 @@ local function rewrite_location(self, headers)
 end
 
 
--- Whether the links of a page are rewritten. In one that is compressed they stay as they are.
+-- True if the answer is a page whose links are rewritten. A compressed page stays as it is.
 local function is_page(self, headers, content_type)
   local kind = (content_type or ""):match "^%s*([^;%s]*)"
   return kind == "text/html" and not headers.Location and not headers["Content-Encoding"]

@@ -6,13 +6,13 @@ local urls = require "cluster.apiserver.proxy.urls"
 
 local M = {}
 
--- What is about one connection, and not about the message.
+-- Fields about one connection, and not about the message.
 local HOPS = {
   connection = true, ["proxy-connection"] = true, ["keep-alive"] = true, ["proxy-authenticate"] = true,
   ["proxy-authorization"] = true, te = true, trailer = true, ["transfer-encoding"] = true, upgrade = true,
 }
 
--- What the client said to the API server alone; the length is counted anew.
+-- Fields that the client sent for the API server alone; the length is counted anew.
 local OWN = { authorization = true, ["content-length"] = true, expect = true }
 
 -- A pod does not decide who may read what comes from the API server.
@@ -38,7 +38,7 @@ local function canonical(name)
 end
 
 
---- What is sent to the pod.
+--- The fields that are sent to the pod.
 --- @param request table  @param via table { prefix =, path = of the pod, decoded }
 --- @return table name → value
 function M.outgoing(request, via)
@@ -61,7 +61,7 @@ function M.outgoing(request, via)
 end
 
 
---- What the client gets of the pod's fields.
+--- The fields of the pod's answer that the client gets.
 --- @param fields table list of { name, value }
 --- @return table headers name → list of values, without Content-Type
 --- @return string|nil content_type

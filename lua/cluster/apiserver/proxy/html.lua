@@ -1,4 +1,4 @@
---- Rewrites the links in a page, as it comes. What is no link stays byte for byte as it was.
+--- Rewrites the links in a page, as it comes. Everything else stays byte for byte as it was.
 ---
 ---   local page = html.new(rewrite)
 ---   page:feed(bytes)   -- what can be passed on already
@@ -138,7 +138,7 @@ local function skip(self, text, at, out)
 end
 
 
--- What begins with "<". @return position behind it, or nil and what to keep
+-- Passes on markup, which begins with "<". @return position behind it, or nil and what to keep
 local function pass_markup(self, text, at, out)
   local lead = text:sub(at, at + 3)
   if lead:find "^<%a" then

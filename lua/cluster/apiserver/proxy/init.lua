@@ -15,7 +15,7 @@ local READS = { GET = true, HEAD = true }
 local PORTS = { http = 80, https = 443 }
 
 
--- What follows ".../proxy", as the server's own options have it.
+-- The path behind ".../proxy", in the form that the server's own options have.
 local function subpath(request)
   local parts, length = request.parts, 0
   local count = request.namespace and 7 or 5 -- api, v1, [namespaces, NAMESPACE,] plural, NAME, proxy
@@ -70,7 +70,7 @@ local function wants_upgrade(request)
 end
 
 
--- What cannot be passed on at all.
+-- The refusal of a request that cannot be passed on at all.
 local function refusal(request)
   if not METHODS[request.method] then
     return status.method_not_allowed()

@@ -116,7 +116,7 @@ function M.of_pod(request)
 end
 
 
--- Whether an endpoint is a pod that has this address.
+-- True if an endpoint's pod has this address.
 local function is_pod(request, address)
   local target = address.targetRef
   local pod = target and target.namespace == request.namespace and read(request, "Pod", target.name or "")

@@ -117,7 +117,7 @@ function M.name_of(group, version, kind)
 end
 
 
---- Whether a value of this type that is no pointer has {} as its default.
+--- Returns true if a value of this type that is no pointer has {} as its default.
 function M.is_struct(ref)
   if WORDS[ref] then
     return false

@@ -9,7 +9,7 @@ local host = require "cluster.host"
 
 local is_array, null = host.json.is_array, host.json.null
 
--- Fields of metadata that are gone when they say nothing.
+-- Fields of metadata that are removed if they are empty.
 local DROPPED = { "labels", "annotations", "ownerReferences", "finalizers", "managedFields", "creationTimestamp" }
 
 
@@ -26,7 +26,7 @@ local function go_kind(value)
 end
 
 
--- What keeps `meta` from being an ObjectMeta.
+-- Returns the error that keeps `meta` from being read as an ObjectMeta, or nil.
 local function refusal(meta)
   if meta == nil or meta == null then
     return nil
@@ -121,8 +121,8 @@ function compile(schema)
 end
 
 
---- What keeps the metadata of `object`, of a custom kind with `schema`, from being read, or nil. Metadata of embedded
---- resources loses what says nothing.
+--- Returns the error that keeps the metadata of `object`, of a custom kind with `schema`, from being read, or nil.
+--- Removes empty fields from the metadata of embedded resources.
 return function(schema, object)
   local why = refusal(object.metadata)
   if why then

@@ -15,7 +15,7 @@ local math_type = math.type
 local INT32_MAX, INT32_MIN = 0x7fffffff, -0x80000000
 
 
--- What the decoder calls a value that does not fit.
+-- The decoder's word for a value that does not fit.
 local function called(value, for_integer)
   local kind = type(value)
   if kind == "boolean" then
@@ -221,7 +221,7 @@ local function nested_schema(value, run)
 end
 
 
--- What stands in for an item's schema is passed over, unless it is a list of them.
+-- A schema or a list of schemas. Any other value is passed over.
 function SPECIAL.JSONSchemaPropsOrArray(value, run)
   if type(value) ~= "table" or not is_array(value) then
     return nested_schema(value, run)
@@ -274,8 +274,8 @@ local function sorted_pairs(object)
 end
 
 
---- What keeps `object` from being read into the type of a built-in kind, of which `schema` is; nil when nothing does.
---- Of several reasons always the same one is told.
+--- Returns the error that keeps `object` from being read into the type of a built-in kind, given by `schema`, or nil.
+--- If there are several errors, it is always the same one.
 return function(schema, object)
   local check = struct_of(schema)
   if check(object, { at = {}, depth = 0, each = pairs }) then

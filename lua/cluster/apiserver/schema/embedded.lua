@@ -104,7 +104,7 @@ function compile(schema)
 end
 
 
---- What is wrong with the resources embedded in `object`. @return table list of field errors
+--- Checks the resources embedded in `object`. @return table list of field errors
 return function(schema, object)
   local check, errors = compile(schema), {}
   if check then

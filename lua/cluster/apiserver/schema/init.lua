@@ -6,7 +6,8 @@ local custom_metadata = require "cluster.apiserver.schema.custom_metadata"
 local decode_builtin = require "cluster.apiserver.schema.decode"
 
 return {
-  --- What keeps a decoder from reading `object`, which is changed when it is of a custom kind: see custom_metadata.lua.
+  --- Returns the error that keeps a decoder from reading `object`, or nil. Changes an object of a custom kind: see
+  --- custom_metadata.lua.
   --- @return string|nil message
   decode = function(schema, object)
     return (schema["x-go-type"] and decode_builtin or custom_metadata)(schema, object)
@@ -18,6 +19,6 @@ return {
   --- Fills in defaults, takes out nulls that may not be.
   default = require "cluster.apiserver.schema.default",
 
-  --- What is wrong with an object. @return table list of field errors
+  --- Validates an object. @return table list of field errors
   validate = require "cluster.apiserver.schema.validate",
 }

@@ -48,7 +48,7 @@ local function check_set(list, path, errors)
 end
 
 
--- Whether all items are objects, and each has another text or number at `key`: the usual case.
+-- True if all items are objects, and each has a different text or number at `key`: the usual case.
 local function all_differ(list, key)
   local seen = {}
   for i = 1, #list do

@@ -104,7 +104,7 @@ local function read_merge_rule(field, word)
 end
 
 
--- What may come after the type of a field, by the first character, or by the whole word.
+-- Reads one word behind the type of a field; its first character, or the whole word, tells which rule it is.
 local function read_rule(field, word)
   local first = word:sub(1, 1)
   if first == "#" then

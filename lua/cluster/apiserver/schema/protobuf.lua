@@ -164,7 +164,7 @@ local function json_of(run)
 end
 
 
--- Whoever cannot say what he owns owns nothing.
+-- The FieldsV1 of a manager: null if the message has none.
 local function fields_of(run)
   local raw = small(run, TEXT)[1]
   return raw and host.json.decode(raw) or host.json.null

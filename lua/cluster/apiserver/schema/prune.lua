@@ -73,8 +73,8 @@ local function compile_parts(schema)
 end
 
 
--- What an object that stands within another has beside what its schema says. What is not known of its metadata is told
--- after everything else.
+-- An embedded object has apiVersion, kind and metadata beside the fields of its schema. Unknown fields of its metadata
+-- are listed after all others.
 local function embed(parts, embedded)
   if not embedded then
     return

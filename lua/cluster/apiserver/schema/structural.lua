@@ -36,7 +36,7 @@ local JUNCTORS = { "allOf", "anyOf", "oneOf" }
 
 
 --- The schemas that stand within another one, in a fixed order: calls visit(schema, path, keyword, name).
---- @param path string|nil that of `schema`; without it none are made
+--- @param path string|nil that of `schema`; nil: visit gets no paths
 function M.each_part(schema, path, visit)
   local items, additional, properties = schema.items, schema.additionalProperties, schema.properties
   if type(items) == "table" and not is_array(items) then
@@ -81,7 +81,7 @@ function M.unreadable(schema)
 end
 
 
--- What alternatives may not say; each keyword with the words for it.
+-- Keywords that alternatives cannot have; each with the words of the error.
 local FORBIDDEN = {
   { "type", "must be empty to be structural" }, { "additionalProperties", "must be undefined to be structural" },
   { "default", "must be undefined to be structural" }, { "title", "must be empty to be structural" },
@@ -238,7 +238,7 @@ local function check(schema, level, path, errors)
 end
 
 
--- What alternatives speak of has to be described outside of them; upstream only looks at the root's.
+-- A part that alternatives name must also be described outside of them; upstream checks only those of the root.
 local check_complete
 
 
@@ -275,7 +275,7 @@ local function message_of(err)
 end
 
 
---- What keeps a schema from being structural. @param path string where it stands in its CRD
+--- Returns the errors that keep a schema from being structural. @param path string its place in its CRD
 --- @return table list of field errors, sorted by their messages
 function M.check(schema, path)
   local errors = {}

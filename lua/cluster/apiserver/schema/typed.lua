@@ -18,7 +18,7 @@ local ZERO = { string = "", integer = 0, boolean = false, number = 0 }
 local SPECIAL = { Quantity = true, IntOrString = true, RawExtension = true }
 local TIMES = { [META .. "Time"] = true, [META .. "MicroTime"] = true }
 
--- Lists that have to be given in the schema, and that the rules of their kinds let be missing. What is null elsewhere
+-- Lists that the schema requires, and that the rules of their kinds let be missing. A null in any other required list
 -- is refused.
 local MAY_BE_MISSING = {
   ClusterRole = { rules = true }, ContainerImage = { names = true }, EndpointSlice = { endpoints = true, ports = true },
@@ -26,8 +26,8 @@ local MAY_BE_MISSING = {
   Role = { rules = true },
 }
 
--- Lists that the rules of their kinds tell from none when they are given without items. Who has such rules sees that
--- none of them is stored: it refuses the object, or takes the list out.
+-- Lists for which the rules of their kinds tell an empty list from a missing one. These rules make sure that an empty
+-- one is never stored: they refuse the object, or take the list out.
 local KEPT_EMPTY = {
   HPAScalingRules = { policies = true }, ScopedResourceSelectorRequirement = { values = true },
 }
@@ -41,7 +41,7 @@ local function is_among(set, record, field)
 end
 
 
--- Whether a list is written as null when there is none.
+-- True if a missing list is written as null.
 local function may_be_null(record, field)
   return field.written and (not field.required or is_among(MAY_BE_MISSING, record, field))
 end
@@ -100,8 +100,8 @@ end
 local convert_type
 
 
--- A list: its items converted. Without items it is nothing; or, where nothing is written as null or `keeps` is true,
--- stays a list.
+-- Converts the items of a list. null becomes `empty`. A list without items becomes nil; but if `empty` is given or
+-- `keeps` is true, it stays a list.
 local function list_of(item, empty, keeps)
   return function(value)
     if value == null or #value == 0 and empty == nil and not keeps then

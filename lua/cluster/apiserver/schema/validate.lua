@@ -281,7 +281,7 @@ local function once(errors)
 end
 
 
---- What is wrong with a value.
+--- Validates a value.
 --- @param schema table
 --- @param value any  JSON value
 --- @param options table|nil root: where the value stands in its object ("status"), nil when it is the object;

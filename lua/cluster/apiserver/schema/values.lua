@@ -16,7 +16,7 @@ local FLOAT32_MAX = 3.4028235677973366e38
 local JSON_INTEGER_MAX = 2.0 ^ 53 - 1
 local EPSILON = 1e-9
 
--- What Go calls the format of a value by its type.
+-- The format that Go gives a value, by its type.
 local GO_FORMATS = { integer = "int64", number = "float64" }
 local NUMBER_FORMATS = {
   integer = { int32 = true, int64 = true },
@@ -29,7 +29,7 @@ local function whole(value)
 end
 
 
--- Whether a float counts as a whole number, as swag.IsFloat64AJSONInteger has it.
+-- True if a float counts as a whole number by the rule of swag.IsFloat64AJSONInteger.
 local function json_integer(value)
   if value ~= value or value < -JSON_INTEGER_MAX or value > JSON_INTEGER_MAX then
     return false
@@ -64,7 +64,7 @@ function M.format(schema)
 end
 
 
--- What is wrong with the type of values of `kind` under a schema, or nil: the type wanted and what is there.
+-- Returns the type (or format) that a schema wants and the one of `kind`, if values of `kind` do not fit; else nil.
 local function mismatch(wanted, format, kind)
   local fits = false
   for _, one in ipairs(wanted) do
@@ -115,7 +115,7 @@ function M.null_check(schema)
 end
 
 
--- Whether the value can be had of the type without loss; `what` is what messages call it.
+-- Returns a function that checks that a value fits into the type without loss; `what` is the value's name in messages.
 local function range_check(schema)
   local kind, format = schema.type, M.format(schema)
   if schema["x-kubernetes-int-or-string"] or (kind ~= "integer" and kind ~= "number") then

@@ -1,4 +1,4 @@
---- What a real server has that this one does not serve: parts of objects, for which it answers 501.
+--- Tells which groups and parts of objects a real server has and this one does not; for such a part it answers 501.
 local facts = require "cluster.apiserver.facts.resources"
 
 local groups, parts = {}, {}   -- set of groups; id of a resource → set of parts
@@ -16,13 +16,13 @@ end
 local M = {}
 
 
---- Whether a real server has that group built in.
+--- Returns true if a real server has that group built in.
 function M.group(group)
   return groups[group] == true
 end
 
 
---- Whether objects of the resource with that id have a part of that name on a real server.
+--- Returns true if objects of the resource with that id have a part of that name on a real server.
 function M.part(id, name)
   return parts[id] ~= nil and parts[id][name] == true
 end

@@ -26,7 +26,7 @@ local NO_KIND = 'no kind "%s" is registered for version "%s" in scheme "pkg/runt
 local SHAPE = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 
 
--- What the message ends with: the first 30 bytes, in hex when it is no object.
+-- The end of the message: the first 30 bytes, in hex if they do not begin an object.
 local function summary(text)
   if text == "" then
     return "<empty>"
@@ -129,13 +129,13 @@ local function check_custom(res, object)
 end
 
 
--- What the server calls the Go package of a group's types.
+-- The server's name for the Go package of a group's types.
 local function package_of(group)
   return group == "" and "core" or group:match("^[^.]+")
 end
 
 
--- What is wrong with kind and apiVersion before it is asked what they are, or nil.
+-- Checks that kind and apiVersion are texts, before their values are looked at. Returns a message, or nil.
 local function unreadable_kind(object)
   for _, key in ipairs { "apiVersion", "kind" } do
     local value = object[key]
@@ -153,9 +153,9 @@ local function is_extension(res)
 end
 
 
---- What is wrong with kind and apiVersion of an object that should be of a built-in kind, or nil. They may be left out,
---- and must be right when they are not.
---- @param registry table which other kinds there are
+--- Checks kind and apiVersion of an object that should be of a built-in kind: a message, or nil. They may be left out,
+--- but must be right if they are given.
+--- @param registry table the other kinds that there are
 function M.wrong_kind(registry, res, object)
   local why = unreadable_kind(object)
   if why then
@@ -198,7 +198,7 @@ end
 M.shape = shape
 
 
---- What becomes of complaints about an object: warnings, an error, or nothing.
+--- Turns complaints about an object into warnings, an error, or nothing.
 --- @param mode string "Ignore", "Warn" or "Strict"
 --- @return string|nil why the request is refused
 function M.judge(request, mode, found)

@@ -71,7 +71,7 @@ local function read(request, kind, settings)
 end
 
 
---- What the patch in the request's body makes of `old`, which stays as it is.
+--- Applies the patch in the request's body to `old`, which stays as it is.
 --- @param schema table of the object  @param settings table of options.patch; gets `complaints` and `patch`
 --- @return table|nil object, or nil and a status
 function M.apply(request, kind, old, schema, settings)
@@ -84,7 +84,7 @@ function M.apply(request, kind, old, schema, settings)
 end
 
 
--- What a message shows of a patch that does not fit.
+-- The text that a message shows of a patch that does not fit.
 local function shown(kind, object, settings)
   if kind.name == "strategic" then
     return gofmt.plain(settings.patch)
@@ -117,7 +117,7 @@ local function restored(why)
 end
 
 
--- What is wrong with kind and apiVersion after a patch, or nil.
+-- Checks kind and apiVersion after a patch. Returns a message, or nil.
 local function wrong_kind(request, kind, res, object)
   if kind.name == "strategic" or not res.builtin then
     return nil

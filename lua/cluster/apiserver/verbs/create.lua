@@ -6,7 +6,7 @@ local options = require "cluster.apiserver.verbs.options"
 local write = require "cluster.apiserver.verbs.write"
 
 
--- What only the server sets a client cannot bring along.
+-- Removes fields that only the server sets.
 local function wipe(meta)
   meta.uid = nil
   meta.creationTimestamp = nil

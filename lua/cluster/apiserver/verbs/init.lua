@@ -48,7 +48,7 @@ local function missing(request, reply)
 end
 
 
--- Whether the path goes with the scope of the kind.
+-- True if the path fits the scope of the kind.
 local function scope_fits(request, res)
   if request.namespace and not res.namespaced then
     return res.id == "namespaces"
@@ -77,7 +77,7 @@ local function has_verb(res, verb)
 end
 
 
--- What answers a request about a whole object or a collection; nil when there is no such verb here.
+-- The handler of a request about a whole object or a collection; nil if there is no such verb here.
 local function main_handler(request, res)
   local verb = request.verb
   if not MAIN[verb] or not has_verb(res, verb) or request.method == "HEAD" then
@@ -152,7 +152,8 @@ end
 
 
 -- Runs a handler, and again when the object changed while the request waited for a webhook, as
--- GuaranteedUpdate of apiserver/pkg/storage/etcd3/store.go does. What an in-process caller gave is used up.
+-- GuaranteedUpdate of apiserver/pkg/storage/etcd3/store.go does. A request with an object of an in-process caller runs
+-- only once, because the first run uses the object up.
 local function run(handler, request, reply)
   local warnings, code, answer = request.warnings, nil, nil
   for _ = 1, TRIES do

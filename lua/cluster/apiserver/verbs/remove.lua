@@ -28,7 +28,7 @@ local RETURNED = {
   persistentvolumeclaims = true, podtemplates = true, resourcequotas = true, ["storageclasses.storage.k8s.io"] = true,
 }
 
--- What happens to dependents when nobody says: they are deleted, but not for these.
+-- The default for dependents: they are deleted, except for these kinds.
 local POLICY = { ["jobs.batch"] = "orphan", replicationcontrollers = "orphan", events = "unsupported" }
 local JOBS = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove "
   .. "them or set propagationPolicy=Orphan to suppress this warning"
@@ -114,8 +114,8 @@ local function shorten(meta, grace)
 end
 
 
--- Whether an object has time before it goes, and marks it. Returns "graceful", "pending" (nothing is to be done) or nil
--- (it goes now).
+-- Marks an object if it gets time before it goes. Returns "graceful", "pending" (nothing is to be done) or nil (it goes
+-- now).
 local function give_grace(request, object, settings)
   local meta, strategy = object.metadata, request.res.strategy or NO_STRATEGY
   local grace = settings.grace and (settings.grace < 0 and 1 or settings.grace)
@@ -189,7 +189,7 @@ local function gone_text(res, object)
 end
 
 
--- What answers a deletion that changes nothing any more, for one is under way.
+-- The answer to a deletion that changes nothing, because one is under way.
 local function pending_text(request, entry)
   return gone_text(request.res, store.object(request.res, entry))
 end
@@ -289,7 +289,7 @@ function M.remove(request, entry, settings)
 end
 
 
---- What a request says of how to delete. @return table|nil as options.delete gives it; or nil and a status
+--- Reads how a request wants to delete. @return table|nil as options.delete gives it; or nil and a status
 function M.settings(request)
   local wanted, failure = body.delete_options(request)
   if failure then

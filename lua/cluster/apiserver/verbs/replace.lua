@@ -14,7 +14,7 @@ local NO_STRATEGY = strategies.NONE
 local MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
--- What a client may say of the revision it has seen. @return table|nil failure
+-- Checks the resourceVersion that a client sends. @return table|nil failure
 local function check_version(request, old, object)
   local res, meta = request.res, object.metadata
   local given = meta.resourceVersion
@@ -68,7 +68,7 @@ local function settle_generation(request, old, object)
 end
 
 
--- What an update cannot change it keeps.
+-- Keeps fields that an update cannot change.
 local function keep_system_fields(meta, old)
   meta.uid = meta.uid or old.uid
   meta.creationTimestamp = old.creationTimestamp
@@ -112,7 +112,8 @@ local function validate_update(request, old, object)
 end
 
 
--- What the namespace has to say about a valid object. @return function|nil charge; nil and a Status to refuse it
+-- Asks the kind, admission plugins and quota about a valid object. @return function|nil charge; nil and a Status to
+-- refuse it
 local function admit(request, old, object, options)
   local rule = (request.res.strategy or NO_STRATEGY).admit
   local failure = rule and rule(object, old, strategies.context(request))
@@ -124,7 +125,7 @@ local function admit(request, old, object, options)
 end
 
 
--- When nothing but the times in managedFields would change, they do not change either.
+-- Keeps the times in managedFields if nothing else would change.
 local function keep_manager_times(old, object)
   local new_fields, old_fields = object.metadata.managedFields, old.metadata.managedFields
   if not new_fields or not old_fields or #new_fields ~= #old_fields then
@@ -154,7 +155,7 @@ local function emptied(old, object)
 end
 
 
--- Whether the kind has something of its own to wait for before it goes.
+-- True unless the kind has something of its own to wait for before the object goes.
 local function may_go(request, object)
   local may = (request.res.strategy or NO_STRATEGY).may_go
   return not may or may(object)

@@ -18,10 +18,10 @@ local write = require "cluster.apiserver.verbs.write"
 
 local M = {}
 
--- What a Scale without replicas has to those who patch it.
+-- The number of replicas, for patches, of a Scale that names none.
 local NONE = -0x80000000
 
--- What a Scale is to those who read bodies and patches.
+-- The description of Scale as a resource, for code that reads bodies and patches.
 local SCALE = {
   group = "autoscaling", version = "v1", api_version = "autoscaling/v1", kind = "Scale", plural = "scales",
   builtin = true, namespaced = true, strategy = {}, schema = builtin.of("autoscaling", "v1", "Scale"),

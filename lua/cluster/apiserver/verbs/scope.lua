@@ -6,7 +6,7 @@ local status = require "cluster.apiserver.status"
 local M = {}
 
 
--- Whether the kind can be asked for a field; if not, why.
+-- Returns a function that says why objects of the kind cannot be selected by a field; it returns nil if they can.
 local function field_check(res)
   return function(name)
     local strategy = res.strategy

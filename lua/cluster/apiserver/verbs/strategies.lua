@@ -8,7 +8,7 @@ local M = {}
 M.NONE = {}
 
 
---- What strategies are given: { server =, request =, namespace = }.
+--- The argument that strategies are called with: { server =, request =, namespace = }.
 function M.context(request)
   return { server = request.server, request = request, namespace = request.namespace }
 end
@@ -22,8 +22,8 @@ function M.append(list, more)
 end
 
 
---- Whether the object that a write began with is another one by now, because the request waited; verbs/init.lua tries
---- again then.
+--- Returns true if the object that a write began with was replaced while the request waited; verbs/init.lua then tries
+--- again.
 function M.is_stale(request, entry)
   if request.waited and request.server.store:get(request.res.id, entry.namespace, entry.name) ~= entry then
     request.is_stale = true
@@ -32,13 +32,13 @@ function M.is_stale(request, entry)
 end
 
 
---- What a write with these field errors returns.
+--- The results of a write that has these field errors.
 function M.invalid(res, object, errors)
   return nil, status.invalid(res.group, res.kind, object.metadata.name or "", errors)
 end
 
 
---- Tells the client what the kind has to say about an object that is all right.
+--- Sends the client the kind's warnings about a valid object.
 function M.warn(request, object, old)
   local strategy = request.res.strategy or M.NONE
   for _, warning in ipairs(strategy.warnings and strategy.warnings(object, old) or M.NONE) do

@@ -5,7 +5,7 @@ local status = require "cluster.apiserver.status"
 local M = {}
 
 
---- What is wrong with a resourceVersion, or nil: the words of the parser.
+--- Checks a resourceVersion. Returns a message in the words of the parser, or nil.
 function M.complaint(text)
   if text == "" or text:find("^%d+$") and math.tointeger(tonumber(text)) then
     return nil

@@ -29,7 +29,7 @@ local function present(request, watcher, is_every)
 end
 
 
--- Those that the events are about.
+-- The entries that the events are about.
 local function concerned(events)
   local entries = {}
   for _, event in ipairs(events or {}) do

@@ -87,7 +87,7 @@ function M.dedup_owners(request, object, after)
 end
 
 
---- What field management needs to know of the other versions of the resource that a request is about.
+--- The other versions of the resource that a request is about, for field management.
 --- @return table|nil descriptions, function convert(object, from, to), which raises a status when it cannot
 function M.versions(request)
   local all = request.server.registry.versions[request.res.id] or {}
@@ -165,7 +165,7 @@ local function store_new(request, object, prepared)
 end
 
 
--- Who creates with another verb needs the right to create as well. It is asked for when nothing else is wrong, as in
+-- A client that creates with another verb needs the right to create too. It is checked when all else is right, as in
 -- withAuthorization of apiserver/pkg/endpoints/handlers/update.go. @return table|nil failure
 local function forbidden(request)
   if request.verb ~= "create" then
@@ -233,7 +233,7 @@ function M.create(request, object, options)
 end
 
 
---- What a create would answer, without storing.
+--- The answer of a create, without storing.
 function M.dry_create(request, object)
   local meta = object.metadata
   if request.server.store:get(request.res.id, meta.namespace or "", meta.name) then

@@ -6,7 +6,7 @@ local host = require "cluster.host"
 
 local M = {}
 
--- What an error begins with that consists of lines.
+-- The beginning of an error that consists of lines.
 local UNMARSHAL = "yaml: unmarshal errors:\n"
 
 

@@ -1,6 +1,6 @@
 --- Kubernetes' library of authorization: authorizer.group('apps').resource('deployments').check('get').allowed().
 ---
---- Who decides is given with the authorizer: decide(user, attributes) returns whether he may, and why.
+--- The authorizer comes with the function that decides: decide(user, attributes) returns true if he may, and why.
 --- Rules: apiserver/pkg/cel/library/authz.go.
 local types = require "cluster.cel.types"
 local values = require "cluster.cel.values"

@@ -34,7 +34,7 @@ local function name_check(check, prefix)
 end
 
 
--- A format of which there is only one thing to say.
+-- A format with only one possible message.
 local function test_of(test, message)
   return function(text)
     return not test(text) and { message } or nil

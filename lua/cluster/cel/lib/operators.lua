@@ -121,7 +121,7 @@ local function has_key(key, map)
 end
 
 
--- What the planner does itself has no function here: && and ||, the ternary, indexes.
+-- &&, ||, the ternary and indexes have no function here: the planner runs them itself.
 local function add_logic(functions)
   functions:add("_?_:_", "conditional", "(bool, A, A) -> A")
   functions:add("_&&_", "logical_and", "(bool, bool) -> bool")

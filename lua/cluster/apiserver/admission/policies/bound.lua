@@ -48,7 +48,7 @@ local function policy_of(self, entry)
 end
 
 
--- Those with bindings, in the order of their names: { policy, bindings }.
+-- The policies that have bindings, in the order of their names: { policy, bindings }.
 local function all(self, kept)
   local bound, list = bindings_of(self, kept), {}
   kept:collection(self.policies):each(nil, nil, function(entry)

@@ -7,7 +7,7 @@ local status = require "cluster.apiserver.status"
 
 local M = {}
 
--- What all expressions of one kind may cost together.
+-- The most that all expressions of one kind may cost together.
 local BUDGET <const>, CONDITIONS_BUDGET <const> = 10000000, 2500000
 local MESSAGE_MAX <const> = 5 * 1024
 local OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
@@ -68,7 +68,7 @@ local function run_all(list, count, policy, bindings, budget)
 end
 
 
---- Whether the matchConditions of a policy or a webhook hold: "yes", "no", or nil and why that is not known.
+--- Evaluates the matchConditions of a policy or a webhook: "yes" if they hold, "no", or nil and why that is not known.
 --- @param policy table its conditions and variables are used; see compile.lua
 function M.conditions(policy, bindings)
   local list = policy.conditions

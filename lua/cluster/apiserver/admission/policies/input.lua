@@ -1,4 +1,4 @@
---- What the names in expressions stand for in one write.
+--- Gives the names in expressions their values, for one write.
 ---
 --- Rules: apiserver/pkg/admission/plugin/cel/{activation,condition}.go.
 local authorization = require "cluster.cel.lib.authorization"

@@ -1,6 +1,6 @@
 --- MutatingAdmissionPolicies and their bindings: the plugin that changes objects as they say.
 ---
---- Those that want it are evaluated once more after the webhooks, when the object has been changed by anybody.
+--- Policies that ask for it are evaluated once more after the webhooks, if the object was changed after them.
 --- Rules and wordings: apiserver/pkg/admission/plugin/policy/mutating/{dispatcher,compilation}.go.
 local apply_patch = require "cluster.apiserver.apply.patch"
 local bound = require "cluster.apiserver.admission.policies.bound"
@@ -76,7 +76,7 @@ local function mutate(attributes, policy, mutation, res, param)
 end
 
 
--- Whether the matchConditions of a policy hold. @return boolean, string|nil why that is not known
+-- Returns true if the matchConditions of a policy hold. @return boolean, string|nil why that is not known
 local function holds(attributes, policy, res, param)
   if #policy.conditions == 0 then
     return true
@@ -113,7 +113,7 @@ local function invoke(run, policy, binding, res, param)
 end
 
 
--- What a policy with a binding and a parameter is told apart by.
+-- The key that tells a policy with a binding and a parameter from others.
 local function key_of(policy, binding, param)
   local meta = param ~= params.NONE and param.metadata or {}
   return table.concat({ policy.name, binding.metadata.name, meta.namespace or "", meta.name or "" }, "\0")

@@ -1,4 +1,4 @@
---- The parameters of a binding: the objects for each of which its policy is evaluated.
+--- The parameters of a binding: its policy is evaluated once for each of these objects.
 ---
 --- Rules and wordings: apiserver/pkg/admission/plugin/policy/generic/{policy_dispatcher,policy_source}.go.
 local label_selector = require "cluster.apiserver.selector.label_selector"
@@ -53,7 +53,7 @@ end
 
 --- @param res table|nil of the policy's paramKind; nil: it has none
 --- @param ref table|nil paramRef of the binding
---- @return list|nil of objects, M.NONE for "evaluate without"; or nil and why there are none
+--- @return list|nil of objects, or of M.NONE alone: evaluate once without a parameter; or nil and the reason
 function M.collect(res, ref, attributes)
   if not res or not ref then
     return { NONE }

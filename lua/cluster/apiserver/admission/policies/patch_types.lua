@@ -41,7 +41,7 @@ function M.resolve(name)
 end
 
 
---- What the two kinds of mutations have to evaluate to.
+--- The types of the values that the expressions of the two kinds of mutations must give.
 M.OBJECT = { M.resolve "Object" }
 M.JSON_PATCHES = { types.list(JSON_PATCH) }
 
@@ -72,7 +72,7 @@ local function check_names(value)
 end
 
 
---- What an `Object` says, as JSON. @return table|nil part, or nil and what is wrong
+--- The JSON of an `Object`. @return table|nil part, or nil and a message
 function M.part(value)
   local why = check_names(value)
   if why then

@@ -1,6 +1,6 @@
 --- Checks the expressions of a ValidatingAdmissionPolicy against the types of what it matches and of its parameters.
---- What is wrong is told in the policy's status, and changes nothing of what the policy does: its validations and their
---- messages are looked at, and variables as far as they are named there.
+--- Its errors go into the policy's status and do not change how the policy works. It checks the validations and their
+--- messages, and the variables that these name.
 ---
 --- Rules and wordings: apiserver/pkg/admission/plugin/policy/validating/typechecking.go,
 --- apiserver/pkg/admission/plugin/cel/composition.go.
@@ -45,7 +45,7 @@ local Run = {}
 Run.__index = Run
 
 
--- Whether a text is to be checked: not any more when there were too many.
+-- Counts the bytes of a text. Returns false once they are too many to be checked.
 function Run:count(text)
   self.checked = self.checked + #text
   return self.checked <= CHECKED_MAX

@@ -59,7 +59,7 @@ local function is_ignored(hook)
 end
 
 
--- Whether a hook is to be called. @return table|nil the description of the resource as which the write matched
+-- Checks if a hook is to be called. @return table|nil the description of the resource as which the write matched
 -- @return table|nil failure a status
 local function matches(hook, attributes)
   local spec = hook.spec
@@ -154,7 +154,7 @@ local function mutate(hook, response, attributes, res)
 end
 
 
--- Those that said so are called again when another one changed the object after them, in the second round too.
+-- Hooks that ask for it are called again if another one changed the object after them, in the second round too.
 local function note_change(asked)
   for uid in pairs(asked.invoked) do
     asked.again[uid] = true

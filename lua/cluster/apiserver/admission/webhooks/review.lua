@@ -1,4 +1,4 @@
---- What is sent to a webhook, and what may come back.
+--- Makes the AdmissionReview for a webhook, and reads its answer.
 ---
 --- Rules and wordings: apiserver/pkg/admission/plugin/webhook/request/admissionreview.go, errors/statuserror.go.
 local field = require "cluster.apiserver.field"
@@ -68,7 +68,7 @@ local function check_strict(review, answer, response, is_mutating)
 end
 
 
--- Whether each field that is read has the type that it should have.
+-- True if a field that is read has the wrong type.
 local function mistyped(response)
   local function is(name, type_name)
     return given(response[name]) == nil or type(response[name]) == type_name
