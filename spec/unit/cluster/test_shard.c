@@ -1,5 +1,5 @@
-/* Replicas that share the keys, in virtual time: no object is ever worked on by two. What the
- * server was asked to write is the judge. */
+/* Replicas that share the keys, in virtual time: no object is ever worked on by two. The tests
+ * judge by the writes that the server was asked for. */
 #include "counting_maps.h"
 
 #include "base/map.h"

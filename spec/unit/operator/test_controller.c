@@ -1,4 +1,4 @@
-/* What becomes of a key: what it waits for, what goes before it, and when it is tried again. */
+/* The course of a key: what it waits for, what goes before it, and when it is tried again. */
 #include "run_scripts.h"
 
 #include "operator/controller_internal.h"
@@ -169,7 +169,7 @@ static void test_controller_owner_is_asked_for_before_a_child_is_made_again(void
     accept(world, only_write(world), 15, "at 1700000002");
 }
 
-/* What the newest run asked for is what counts. */
+/* Only the newest run's timer counts. */
 static void test_controller_timer_of_an_earlier_run_is_taken_back(void **state)
 {
     struct world *world = *state;
