@@ -521,7 +521,7 @@ type_of {
       .. "(no connection) and `TLS` come from `ctx.http` alone.", shown = "err.kind",
   },
   { "code", "integer", "The HTTP status; 0 when there was no answer.", shown = "err.code" },
-  { "message", "string", "The cause, in words. `tostring(err)` has all three.", shown = "err.message" },
+  { "message", "string", "The cause. `tostring(err)` also names the request and the kind.", shown = "err.message" },
 }
 
 type_of {

@@ -327,8 +327,8 @@ end
 local FITS = { fit_month, fit_day, fit_hour, fit_minute, fit_second }
 
 
---- The next time of a schedule. Steps as robfig/cron does, month by month down to the second: so a time that comes twice,
---- when clocks go back, is two instants, and a time that clocks leave out is none.
+--- The next time of a schedule. Steps as robfig/cron does, month by month down to the second: so a time that comes
+--- twice, when clocks go back, is two instants, and a time that clocks leave out is none.
 ---@param schedule table as M.parse returns it
 ---@param after integer seconds since 1970
 ---@param zone? table that its times are meant in: offset(instant), as of schedule/zone.lua; nil: UTC

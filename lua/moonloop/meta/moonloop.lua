@@ -107,7 +107,7 @@ error "moonloop/meta is for editors; require 'moonloop' instead"
 --- larger than the host allows. `Timeout`, `Network` (no connection) and `TLS` come from `ctx.http` alone.
 ---@field kind moonloop.ErrorKind
 ---@field code integer The HTTP status; 0 when there was no answer.
----@field message string The cause, in words. `tostring(err)` has all three.
+---@field message string The cause. `tostring(err)` also names the request and the kind.
 
 ---@class moonloop.ListOptions
 ---@field namespace? string that of the reconciled object when left out; "*" for all
