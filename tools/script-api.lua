@@ -356,7 +356,7 @@ function sections.language(out)
       libraries[#libraries + 1] = library
     end
   end
-  out[#out + 1] = ("Lua 5.4 with `%s`, and the libraries `%s`. What is missing, and why:")
+  out[#out + 1] = ("Lua 5.4 with `%s`, and the libraries `%s`. These parts are missing:")
     :format(table.concat(globals, " "), table.concat(libraries, " "))
 end
 

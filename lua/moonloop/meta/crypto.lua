@@ -7,8 +7,8 @@ error "moonloop/meta is for editors; require 'moonloop.crypto' instead"
 ---@class moonloop.crypto
 local crypto = {}
 
---- A password of 1 to 1024 characters, all equally likely: letters and digits that do not look alike, or those of
---- `alphabet`.
+--- A password of 1 to 1024 random characters, all equally likely: letters and digits that do not look alike, or those
+--- of `alphabet`.
 ---@param length integer 1 to 1024
 ---@param alphabet? string 2 to 256 different bytes
 ---@return string password

@@ -42,7 +42,7 @@ function time.duration(text) end
 
 --- The first instant after `after` that a cron expression names, in UTC: five fields with names, ranges, lists and
 --- steps (`"*/15 9-17 * * mon-fri"`; 0 and 7 are Sunday), or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.
---- `nil, why` for what is none, and for what never comes.
+--- `nil, why` for a text that is no expression, and for an expression that never comes.
 ---@param expression string "0 3 * * mon-fri"
 ---@param after number seconds since 1970
 ---@return integer? seconds
