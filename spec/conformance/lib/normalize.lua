@@ -10,7 +10,7 @@ local null = host.json.null
 
 
 --- A normalizer for a scenario.
----@param text string the scenario's text; times that stand in it are left alone
+---@param text string the scenario's text without comments; times that stand in it are left alone
 ---@param variables table<string, string> NS and GROUP, whose values become $NS and $GROUP
 function M.new(text, variables)
   local self = setmetatable({ text = text, counts = {}, numbers = {}, literals = {}, prefixes = {} }, M)
