@@ -7,7 +7,7 @@ ARGS    ?=
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build asan hostlua demo run test distros faults attacks stress mutants e2e conformance conformance-suite lint bench fuzz kinds yaml-table cron-instants script-api deploy-manifests install uninstall deploy deploy-scripts undeploy docker-build format clean
+.PHONY: help deps build asan hostlua demo run test distros faults attacks stress mutants e2e conformance conformance-suite lint bench fuzz kinds yaml-table cron-instants script-api house deploy-manifests install uninstall deploy deploy-scripts undeploy docker-build format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,7 +72,12 @@ lint: ## clang-format, cppcheck, luacheck, layers, the script API, shell
 	@tools/lint.sh
 
 script-api: ## write the stubs, tables and name lists of the script API out of lua/script_api.lua
+	@tools/deps.sh lua
 	@lua5.4 tools/script-api.lua --write
+
+house: build ## print the figures of the sources: size, C files that need each other, exports with one user (ARGS=--check)
+	@tools/deps.sh lua
+	@lua5.4 tools/house.lua $(ARGS)
 
 deploy-manifests: ## write the roles of deploy/ out of the script that it carries
 	@tools/deps.sh build test

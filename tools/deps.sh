@@ -5,6 +5,7 @@
 #   tools/deps.sh SET…
 #
 #   build     to build the program
+#   lua       for the Lua programs of tools/
 #   test      for make test, and for all that builds with sanitizers
 #   lint      for make lint and make format
 #   e2e       for make e2e, beside Go (spec/e2e/controlplane/README.md)
@@ -22,6 +23,7 @@ packages() {
   case $1 in
     build) printf '%s\n' build-essential ccache cmake ninja-build pkg-config dpkg-dev patch liblua5.4-dev \
       libcurl4-openssl-dev libevent-dev libyaml-dev libssl-dev libzstd-dev libpcre2-dev zlib1g-dev ;;
+    lua) printf '%s\n' lua5.4 ;;
     test) printf '%s\n' libcmocka-dev lua5.4 lua-busted lua-socket lua-sec lua-cjson nghttp2-server openssl curl \
       kubernetes-client:kubectl iproute2 procps ca-certificates ;;
     lint) printf '%s\n' lua5.4 lua-check clang-format cppcheck shellcheck ;;
