@@ -3,6 +3,7 @@
 KUBECTL ?= kubectl
 IMAGE   ?= moonloop:latest
 ARGS    ?=
+T       ?=
 
 MAKEFLAGS += --no-print-directory
 
@@ -34,8 +35,14 @@ demo: build ## a cluster on this machine: an At becomes a pod that says YAY, and
 run: build ## run the operator from the checkout against your kubeconfig
 	build/release/moonloop run --scripts reconcilers/ --allow-http https://accounts.example.com --log-format text $(ARGS)
 
-test: asan ## C units, specs, reconciler tests and the fault bench under ASan and UBSan; no cluster needed (ARGS="F23 apiserver")
+ifeq ($(T),)
+test: asan ## C units, specs, reconciler tests and the fault bench under ASan and UBSan; no cluster needed (T=F23 for a part)
 	@tools/test.sh $(ARGS)
+else
+test:
+	@tools/deps.sh build test
+	@tools/test-part.sh $(T)
+endif
 
 distros: ## the README's commands on a fresh machine: Debian 12 in a root file system of its own (needs root; ARGS="bookworm trixie")
 	@tools/distros.sh $(ARGS)
