@@ -3,7 +3,7 @@
 KUBECTL ?= kubectl
 IMAGE   ?= moonloop:latest
 ARGS    ?=
-T       ?=
+T        =
 
 MAKEFLAGS += --no-print-directory
 
