@@ -6,6 +6,7 @@ ARGS    ?=
 T        =
 
 MAKEFLAGS += --no-print-directory
+export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 
 .DEFAULT_GOAL := help
 .PHONY: help deps build asan hostlua demo run test distros faults attacks stress mutants e2e conformance conformance-suite lint bench fuzz kinds yaml-table cron-instants script-api house deploy-manifests install uninstall deploy deploy-scripts undeploy docker-build format clean

@@ -22,7 +22,7 @@ set -euo pipefail
 # kubectl from elsewhere, and two packages with one file do not go together.
 packages() {
   case $1 in
-    build) printf '%s\n' build-essential ccache cmake ninja-build pkg-config dpkg-dev patch liblua5.4-dev \
+    build) printf '%s\n' build-essential ccache cmake pkg-config dpkg-dev patch liblua5.4-dev \
       libcurl4-openssl-dev libevent-dev libyaml-dev libssl-dev libzstd-dev libpcre2-dev zlib1g-dev ;;
     lua) printf '%s\n' lua5.4 ;;
     test) printf '%s\n' libcmocka-dev lua5.4 lua-busted lua-socket lua-sec lua-cjson nghttp2-server openssl curl \

@@ -72,7 +72,7 @@ matches() {
   ' "$scratch/catalogue"
 }
 
-# similar PART: the files of which a word differs from PART in a few letters. The words of a name end at "_".
+# similar PART: the files with a word that differs from PART in a few letters. The words of a name end at "_".
 similar() {
   local word=${1##*/}
   word=${word%.*} word=${word#test_} word=${word%_spec} word=${word%_test}
@@ -149,6 +149,6 @@ done
 mapfile -t suites < <(cut -d' ' -f1 "$scratch/chosen" | awk '!seen[$0]++')
 mapfile -t targets < <(printf '%s\n' "${suites[@]}" |
   awk 'NR == FNR { wanted[$0]; next } $1 in wanted { print $2 }' - "$scratch/catalogue" | tr , '\n' | sort -u)
-[ -f build/asan/build.ninja ] || cmake --preset asan >/dev/null || exit
+cmake --preset asan >/dev/null || exit # it finds new files of tests
 cmake --build build/asan --target "${targets[@]}" || exit
 tools/test.sh "${suites[@]}"
