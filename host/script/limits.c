@@ -77,11 +77,15 @@ ML_RAISES void script_charge_work(lua_State *L)
     script->work_charged = space;
 }
 
-static void recharge_work(struct ml_script *script)
+/* False when the work spaces have grown by more than the script has left. */
+static bool recharge_work(struct ml_script *script)
 {
-    ml_budget_give(&script->memory, script->work_charged);
-    script->work_charged = work_space_bytes(script);
-    ml_budget_force(&script->memory, script->work_charged);
+    size_t space = work_space_bytes(script), charged = script->work_charged;
+    bool fits = space <= charged || ml_budget_fits(&script->memory, space - charged);
+    ml_budget_give(&script->memory, charged);
+    ml_budget_force(&script->memory, space);
+    script->work_charged = space;
+    return fits;
 }
 
 void script_release_work(struct ml_script *script, size_t keep)
@@ -97,16 +101,25 @@ void script_release_work(struct ml_script *script, size_t keep)
     }
     if (keep == 0 || script->spans.capacity * sizeof(struct ml_json_span) > keep)
         ml_json_spans_fini(&script->spans);
-    recharge_work(script);
+    if (!recharge_work(script) && keep > 0)
+        script_release_work(script, 0);
+}
+
+static void release_opened(struct ml_script *script, size_t keep)
+{
+    if (script->opened.capacity > keep)
+        ml_buf_fini(&script->opened);
+    if (script->spans.capacity * sizeof(struct ml_json_span) > keep)
+        ml_json_spans_fini(&script->spans);
 }
 
 void script_release_opened(struct ml_script *script)
 {
-    if (script->opened.capacity > SCRIPT_WORK_KEPT)
-        ml_buf_fini(&script->opened);
-    if (script->spans.capacity * sizeof(struct ml_json_span) > SCRIPT_WORK_KEPT)
-        ml_json_spans_fini(&script->spans);
-    recharge_work(script);
+    release_opened(script, SCRIPT_WORK_KEPT);
+    if (recharge_work(script))
+        return;
+    release_opened(script, 0);
+    (void)recharge_work(script);
 }
 
 struct ml_budget *ml_script_budget(struct ml_script *script)

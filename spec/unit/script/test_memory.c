@@ -2,6 +2,8 @@
  * attack runs in as many reconciles at once as it likes. */
 #include "script_world.h"
 
+#include "script/internal.h"
+
 #define RUNS 300
 #define MIB  ((size_t)1024 * 1024)
 
@@ -250,6 +252,33 @@ static void test_memory_of_yaml_being_read_is_charged(void **state)
     }
 }
 
+/* The work spaces of the host grow beside a state that is nearly full: by the object that is
+ * opened, and by the traceback of an error. They are kept only if there is room for them. */
+static void test_memory_of_work_spaces_stays_below_the_limit(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w, "return { status = { phase = 'X' } }", NULL);
+    world_start(&w, &told);
+    struct ml_budget *budget = ml_script_budget(w.script);
+    for (int opened = 0; opened < 2; opened++) {
+        struct ml_buf *grows = opened ? &w.script->opened : &w.script->traceback;
+        size_t full = budget->max - ml_script_memory(w.script) - 1000;
+        ml_budget_force(budget, full);
+        assert_non_null(ml_buf_reserve(grows, SCRIPT_WORK_KEPT - 1));
+        if (opened)
+            script_release_opened(w.script);
+        else
+            script_release_work(w.script, SCRIPT_WORK_KEPT);
+        assert_in_range(ml_script_memory(w.script), 1, budget->max);
+        ml_budget_give(budget, full);
+    }
+    world_start(&w, &told);
+    assert_int_equal(told.outcome, ML_OUTCOME_OK);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -262,6 +291,7 @@ int main(void)
         cmocka_unit_test(test_memory_log_fields_and_events_leave_nothing),
         cmocka_unit_test(test_memory_of_what_was_applied_is_charged),
         cmocka_unit_test(test_memory_of_yaml_being_read_is_charged),
+        cmocka_unit_test(test_memory_of_work_spaces_stays_below_the_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
