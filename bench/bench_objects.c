@@ -6,7 +6,7 @@
 #include "bench_pods.h"
 #include "bench_timing.h"
 
-#include "script/internal.h"
+#include "script/objects.h"
 
 #define ROUND 400
 

@@ -1,5 +1,5 @@
 /* Which names of the environment compiled code uses (moonloop_lua.h): reads Lua's own code, and
- * changes nothing. Called by host/script/globals.c. */
+ * changes nothing. For host/script/module.c. */
 #include "lprefix.h"
 
 #include "ldebug.h"

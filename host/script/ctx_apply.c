@@ -6,27 +6,6 @@
 
 #define APPLIED_MAX 10000 /* objects of one script; when it is full, all are forgotten */
 
-/* The last apply of an object. */
-struct applied {
-    uint64_t hash; /* of the body that was sent */
-    char rv[32];   /* resourceVersion of the answer */
-    char key[];    /* "v1 Pod default/x" */
-};
-
-static size_t applied_bytes(const struct applied *applied)
-{
-    return sizeof(*applied) + strlen(applied->key) + 1 + 2 * sizeof(struct ml_map_slot);
-}
-
-void ctx_forget_applied(struct ml_script *script)
-{
-    ml_map_each (&script->applied, cursor, applied) {
-        ml_budget_give(&script->memory, applied_bytes(applied));
-        free(applied);
-    }
-    ml_map_fini(&script->applied);
-}
-
 static char *applied_key(const struct write_target *target)
 {
     const struct ml_kind *kind = target->kind.kind;
@@ -37,18 +16,19 @@ static void remember_apply(struct ml_script *script, const struct write_target *
                            uint64_t hash, struct ml_str rv)
 {
     ML_AUTO_FREE char *key = applied_key(target);
-    struct applied *applied = ml_map_get(&script->applied, ml_str_of(key));
+    struct script_applied *applied = ml_map_get(&script->applied, ml_str_of(key));
     if (rv.len >= sizeof(applied->rv))
         return;
     if (!applied) {
         if (script->applied.len >= APPLIED_MAX)
-            ctx_forget_applied(script);
+            script_forget_applied(script);
         size_t size = strlen(key) + 1;
         applied = ml_zalloc(sizeof(*applied) + size);
         memcpy(applied->key, key, size);
-        if (!ml_budget_take(&script->memory, applied_bytes(applied))) { /* then it is sent again */
+        if (!ml_budget_take(&script->memory,
+                            script_applied_bytes(applied))) { /* then it is sent again */
             free(applied);
-            ctx_forget_applied(script);
+            script_forget_applied(script);
             return;
         }
         ml_map_put(&script->applied, ml_str_of(applied->key), applied);
@@ -66,7 +46,7 @@ static struct ml_object *find_unchanged(struct ml_script *script, const struct w
                                         uint64_t hash)
 {
     ML_AUTO_FREE char *key = applied_key(target);
-    const struct applied *applied = ml_map_get(&script->applied, ml_str_of(key));
+    const struct script_applied *applied = ml_map_get(&script->applied, ml_str_of(key));
     struct ml_object *object = ctx_cached(&target->kind, target->key);
     if (!applied || !object || applied->hash != hash ||
         !ml_str_is(ml_object_rv(object), applied->rv))
@@ -224,7 +204,7 @@ ML_RAISES static int apply_now(lua_State *L, int status ML_UNUSED, lua_KContext 
     struct ml_run *run = ctx_may_wait(L, APPLY_CALL);
     struct write_target target = check_applied(L);
     /* An object that this run has made is absent in the cache until the watch has shown it. */
-    if (target.owned && children_is_wanted(run, &target.kind, target.key) &&
+    if (target.owned && children_is_wanted(run, target.kind.index, ml_str_of(target.key)) &&
         ctx_must_wait(L, APPLY_CALL, &target.kind))
         return lua_yieldk(L, 0, 0, apply_now);
     uint64_t hash = hash_of_body(L, &target);

@@ -3,7 +3,7 @@
  * write. operator/finalizer.c does the same before a status is written, and removes it. */
 #include "codec/json.h"
 #include "kube/finalizers.h"
-#include "script/ctx.h"
+#include "script/run.h"
 
 /* A write whose texts are copies: buffers of the script change while it waits. */
 struct held_write {
@@ -122,9 +122,4 @@ void run_write_later(struct ml_run *run, const struct ml_write *write, bool wait
 {
     run->held = hold_write(write, wait_for_cache);
     run_add_finalizer(run);
-}
-
-void run_drop_held(struct ml_run *run)
-{
-    free(ml_take(&run->held));
 }

@@ -63,13 +63,6 @@ ML_RAISES void script_declare_http(lua_State *L, int definition)
     lua_pop(L, 2);
 }
 
-void script_free_http(struct ml_script *script)
-{
-    for (size_t i = 0; script->declaration.http && script->declaration.http[i]; i++)
-        free(script->declaration.http[i]);
-    free(script->declaration.http);
-}
-
 /* ---- the request ---- */
 
 /* What is checked of it. The texts are the script's, in the table in stack slot 1, or in a userdata

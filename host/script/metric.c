@@ -105,18 +105,6 @@ ML_RAISES void script_declare_metrics(lua_State *L, int definition)
     lua_pop(L, 1);
 }
 
-void script_free_metrics(struct ml_script *script)
-{
-    for (size_t i = 0; i < script->declaration.metric_count; i++) {
-        struct ml_custom_metric *metric = &script->metrics[i];
-        free(metric->name);
-        free(metric->help);
-        for (size_t k = 0; k < metric->label_count; k++)
-            free(metric->labels[k]);
-    }
-    free(script->metrics);
-}
-
 /* ---- ctx.metric ---- */
 
 ML_RAISES static const struct ml_custom_metric *check_metric(lua_State *L)

@@ -2,8 +2,10 @@
  * operator/reconcile.c starts it, ctx.c and its siblings send requests by run_read and run_write.
  * An answer resumes the coroutine at once, while its body is valid, or in a later turn with a copy.
  */
+#include "script/run.h"
 #include "base/wipe.h"
-#include "script/ctx_target.h"
+#include "script/objects.h"
+#include "script/reads.h"
 
 #define SAID_MIN          100 /* bytes of a message by which it is known */
 #define FINALIZE_AGAIN_NS (60 * ML_NS_PER_S)
@@ -114,6 +116,13 @@ void ml_result_fini(struct ml_result *result)
     ml_custom_notes_free(ml_take(&result->notes));
 }
 
+static void free_values(struct ml_map *map)
+{
+    ml_map_each (map, cursor, value)
+        free(value);
+    ml_map_fini(map);
+}
+
 static void run_end(struct ml_run *run)
 {
     if (run->read)
@@ -122,15 +131,15 @@ static void run_end(struct ml_run *run)
         outbound_of(run)->cancel(outbound_of(run), run->http);
     if (run->write)
         ml_writer_cancel(run->write);
-    run_drop_held(run);
+    free(run->held);
     if (run->waits_for_cache)
         ml_expectations_cancel(run->thread.script->binding.expectations,
                                ml_object_key(run->thread.object));
     release_coroutine(run, false);
     ml_turn_cancel(&run->turn);
     drop_kept_body(run);
-    children_forget_wanted(run);
-    ctx_forget_generated(run);
+    free_values(&run->wanted);
+    free_values(&run->generated);
     drop_secret(run);
     script_reads_free(run->reads);
     ml_result_fini(&run->result);

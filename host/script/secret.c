@@ -4,7 +4,7 @@
 #include "base/wipe.h"
 #include "codec/base64.h"
 #include "codec/json_members.h"
-#include "script/ctx.h"
+#include "script/run.h"
 
 #define WINDOW      6 /* consecutive bytes of a value that a message must not have */
 #define WINDOW_BITS 16

@@ -5,7 +5,7 @@
 #include <lualib.h>
 #include <stdio.h>
 
-#include "script/internal.h"
+#include "script/environment.h"
 #include "script/pattern.h"
 
 #define SPEC_MAX   32  /* longer than "%-+ #099.99lld" */

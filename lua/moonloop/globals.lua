@@ -1,5 +1,5 @@
 -- What to write instead of a name that is no variable, when a file of a script is refused for it. Called by
--- host/script/globals.c; the table in docs/language.md says why scripts do not have these.
+-- host/script/module.c; the table in docs/language.md says why scripts do not have these.
 local _, host = ...
 local names = host.require "moonloop.names"
 

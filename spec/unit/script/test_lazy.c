@@ -3,7 +3,7 @@
  * what random programs do not come by: memory that runs out, objects kept from run to run. */
 #include "script_world.h"
 
-#include "script/internal.h"
+#include "script/objects.h"
 
 #ifndef MOONLOOP_CPU_STRETCH
 #define MOONLOOP_CPU_STRETCH 1
