@@ -1,7 +1,6 @@
 /* The only two ways from the host into Lua: one lua_pcall, one lua_resume. Each runs under the CPU
  * deadline of limits.c, and turns whatever a script raises into a `struct ml_err` and a traceback.
- * Doing so neither allocates in Lua nor runs code of the script. Called by load.c, run.c and
- * changes.c. */
+ * Doing so neither allocates in Lua nor runs code of the script. */
 #include "script/internal.h"
 
 static int set_out_of_time(struct ml_err *err, int64_t budget_ns, const char *within)

@@ -1,12 +1,13 @@
-/* The functions of a script that the operator (revision.c) calls when an object changes:
- * `when` says whether the change counts, the `map` of a watch says which keys to enqueue. They run
- * in the main thread and cannot wait: map reads from caches only, when sees the old and the new
- * object and nothing else. when is called for each change and delays all later ones, so it has less
- * CPU time than others. */
+/* The functions of a script that the operator calls outside of a reconcile. They run in the main
+ * thread and cannot wait; they read from caches only. */
 #include "script/environment.h"
 #include "script/objects.h"
 
-/* ---- changes ---- */
+/* ---- changes ----
+ *
+ * `when` says whether a change of an object counts, the `map` of a watch says which keys to
+ * enqueue. when sees the old and the new object and nothing else. It is called for each change and
+ * delays all later ones, so it has less CPU time than the others. */
 
 struct when_call {
     size_t index;
@@ -149,7 +150,7 @@ int ml_script_map(struct ml_script *script, size_t index, struct ml_object *obje
     return 0;
 }
 
-/* ---- webhooks ---- */
+/* ---- webhooks: default, validate, and the functions of convert ---- */
 
 struct hook_call {
     const char *name; /* for messages: "default", "convert.v1alpha1.to" */
@@ -158,7 +159,7 @@ struct hook_call {
     struct ml_str old; /* of validate; empty: none */
 };
 
-/* [-0, +1] The function of the call. What it returns is encoded at its place. */
+/* [-0, +1] The function of the call. Errors in its result name the line where it begins. */
 ML_RAISES static lua_Debug push_hook(lua_State *L, const struct hook_call *call)
 {
     lua_rawgeti(L, LUA_REGISTRYINDEX, call->function);
@@ -192,7 +193,7 @@ ML_RAISES static int change_main(lua_State *L)
     return 0;
 }
 
-/* Runs in script_protect: validate, and what moonloop.verdict makes of its result. */
+/* Runs in script_protect: validate, and moonloop.verdict, which makes an answer of its result. */
 ML_RAISES static int validate_main(lua_State *L)
 {
     const struct hook_call *call = lua_touserdata(L, 1);
@@ -221,7 +222,7 @@ static int call_hook(struct ml_script *script, lua_CFunction main, struct hook_c
 {
     struct script_thread *thread = &script->thread;
     ml_assert(!thread->object && call->function > 0);
-    ml_script_index_work(script); /* it cannot wait for an index; what is left is an error there */
+    ml_script_index_work(script); /* it cannot wait: a lookup in an index with work left raises */
     if (about)
         thread->asked_about = *about;
     thread->kind = 0;

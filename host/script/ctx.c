@@ -1,5 +1,5 @@
-/* The table `ctx` that reconcile and watch functions are given: ctx.log, event and now, the checks
- * that all its functions share, and the value that a script gets as `err`. load.c opens it. */
+/* The functions that all functions of ctx share: which kind and namespace a call means, whether it
+ * may wait, how it fails, the log line of a refused write. Also ctx.log, event and now. */
 #include "script/ctx.h"
 #include "script/ctx_calls.h"
 
@@ -254,7 +254,7 @@ static int64_t line_of_call(lua_State *L, const char *file)
     return 0;
 }
 
-/* That somebody else made an object first is what scripts reckon with. */
+/* Scripts expect that somebody else may have made an object first. */
 static enum ml_log_level level_of_refusal(const struct ml_err *err)
 {
     return strcmp(err->reason, "AlreadyExists") == 0 ? ML_LOG_INFO : ML_LOG_WARN;

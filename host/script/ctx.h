@@ -39,14 +39,14 @@ ML_RAISES bool ctx_must_wait(lua_State *L, const char *call, const struct ctx_ki
 #define CTX_KEY_MAX (2 * 256)
 /* "namespace/name", or "name", terminated; both are valid names. */
 void ctx_write_key(struct ml_str ns, struct ml_str name, char out[CTX_KEY_MAX]);
-/* What the run is about to do, for messages: "get Pod default/x". `run` NULL is fine. */
+/* Sets the request that the run is about to make, for messages: "get Pod default/x". `run` NULL is
+ * fine. */
 void ctx_note_request(struct ml_run *run, const char *verb, const struct ctx_kind *kind,
                       const char *key);
 /* The cached object, borrowed, or NULL: also of a kind that is not watched. */
 struct ml_object *ctx_cached(const struct ctx_kind *kind, const char *key);
 
-/* Of the write in run->what. */
-/* As ctx_fail, and a log line, even where the script drops the error. */
+/* As ctx_fail, for the write in run->what; logs it, too, as the script may drop the error. */
 ML_RAISES int ctx_refuse_write(lua_State *L, const struct ml_err *err);
 void ctx_accept_write(struct ml_run *run); /* the next time that it is refused is a new one */
 

@@ -1,6 +1,7 @@
-/* What moonloop/children.lua builds on to carry out the children that reconcile returned: the
- * identity of each, which owned objects are not among them, deleting one to make it again.
- * ctx_apply.c has the applies. All of it checks as ctx does, whatever the library says. */
+/* The primitives by which moonloop/children.lua carries out the children that reconcile returned:
+ * the identity of each, the owned objects that are not among them, deleting one to make it again,
+ * the inventory of those that cannot be owned. ctx_apply.c has the applies. All of them check as
+ * ctx does, whatever the library says. */
 #include "kube/finalizers.h"
 #include "kube/followed.h"
 #include "script/ctx_calls.h"
@@ -13,7 +14,7 @@
 
 /* ---- before the first write ---- */
 
-/* The whole truth about a kind can be said only of what the script sees. */
+/* The library can only find the children of a kind that the script watches in full. */
 ML_RAISES static void check_child_kind(lua_State *L, const struct write_target *target)
 {
     if (!target->owned)
@@ -26,9 +27,9 @@ ML_RAISES static void check_child_kind(lua_State *L, const struct write_target *
                    target->call, target->kind.kind->kind, target->kind.selection->fields.ptr);
 }
 
-/* child_id(child, label): checks the object, and returns what tells it from all others, "Pod
- * default/x", and of one that the reconciled object cannot own its entry in the inventory, "v1 Pod
- * other/x". */
+/* child_id(child, label): checks the object, and returns its identity among the children, its name
+ * for messages, "Pod default/x", and, if the reconciled object cannot own it, its entry in the
+ * inventory, "v1 Pod other/x". */
 ML_RAISES static int child_id(lua_State *L)
 {
     struct write_target target;
@@ -81,7 +82,7 @@ ML_RAISES static int may_write(lua_State *L)
     return 1;
 }
 
-/* ---- what is not among them ---- */
+/* ---- owned objects that are not children any more ---- */
 
 static int compare_descending(const void *a, const void *b)
 {
@@ -89,8 +90,8 @@ static int compare_descending(const void *a, const void *b)
                       ml_object_key(*(struct ml_object *const *)a));
 }
 
-/* A Secret of ctx.once goes with its owner alone: a run that does not call it must not lose its
- * values. */
+/* A Secret of ctx.once goes with its owner alone: its values survive a run that does
+ * not call it. */
 static bool is_once(struct ml_script *script, size_t kind, const struct ml_object *object)
 {
     const struct ml_gvk *gvk = &script->declaration.kinds[kind].gvk;
@@ -448,8 +449,8 @@ ML_RAISES static int write_inventory(lua_State *L)
 }
 
 /* Finds the owned kind of an entry, "v1 ConfigMap other/x", by group and kind: the script may have
- * gone to another version. NULL; or "unknown", a kind that is not in owns any more, or "gone", for
- * a text that was not written here. */
+ * gone to another version. NULL; or "unknown": its kind has left owns; or "gone": somebody else has
+ * written the text. */
 ML_RAISES static const char *find_entry(lua_State *L, struct ml_str entry, struct write_target *out)
 {
     const struct ml_declaration *declaration = &script_of(L)->declaration;
@@ -471,7 +472,7 @@ ML_RAISES static const char *find_entry(lua_State *L, struct ml_str entry, struc
 }
 
 /* followed(entry): the object, if it is there and marked as ours; "going": it is being deleted;
- * "gone"; or "unknown": its kind is not in owns any more. */
+ * "gone"; or "unknown": its kind has left owns. */
 ML_RAISES static int followed(lua_State *L)
 {
     struct ml_run *run = ctx_may_wait(L, CALL);

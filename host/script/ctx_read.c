@@ -1,4 +1,5 @@
-/* ctx.get and ctx.list: from the cache for kinds that are watched, by a request for the others. */
+/* ctx.get and ctx.list: from the cache for kinds that are watched, by a request for the others. The
+ * options of ctx.list select objects in the cache, or become selectors of the request. */
 #include "codec/json_members.h"
 #include "kube/selector.h"
 #include "script/ctx.h"
@@ -216,7 +217,7 @@ ML_RAISES static void check_index(lua_State *L, const struct ctx_kind *kind,
                    gvk->kind.ptr);
 }
 
-/* [-0, +several] Checks the options at stack index 2. What the filter points to is on the stack. */
+/* [-0, +several] Checks the options at stack index 2. The filter points to values on the stack. */
 ML_RAISES static struct list_filter list_filter_check(lua_State *L, const struct ctx_kind *kind)
 {
     struct list_filter filter = {.labels = NULL};
@@ -273,9 +274,9 @@ static bool labels_match(const struct list_filter *filter, struct ml_str json)
     return true;
 }
 
-/* The value at the path as text: a string as it is, a number or boolean as JSON has it, nothing as
- * the empty text. False: it is an object or an array. Follows what the server makes of the
- * selectable fields of a CRD (apiextensions-apiserver, pkg/registry/customresource/strategy.go). */
+/* The value at the path as text: a string unchanged, a number or boolean as in JSON, nothing as the
+ * empty text. False: it is an object or an array. The same as the server's selectable fields of a
+ * CRD (apiextensions-apiserver, pkg/registry/customresource/strategy.go). */
 static bool field_text(struct ml_str json, struct ml_str path, struct ml_buf *out)
 {
     char name[SCRIPT_FIELD_PATH_MAX + 1];
@@ -312,8 +313,8 @@ static bool list_filter_matches(const struct list_filter *filter, struct ml_str 
     return labels_match(filter, json) && fields_match(filter, json);
 }
 
-/* A lookup reads the set of objects, and of each what decides whether it matches. Returns the node
- * of the members. */
+/* A lookup reads the set of objects, and of each the fields that decide whether it matches. Returns
+ * the node of the members. */
 static read_node list_filter_note_reads(struct script_reads *reads, const struct ctx_kind *kind,
                                         const struct list_filter *filter)
 {
@@ -333,7 +334,7 @@ static read_node list_filter_note_reads(struct script_reads *reads, const struct
     return members;
 }
 
-/* ---- what the server is to select ---- */
+/* ---- the selectors of a request ---- */
 
 static void add_label_selector(const struct list_filter *filter, struct ml_buf *selector)
 {

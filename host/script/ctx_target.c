@@ -299,7 +299,7 @@ ML_RAISES void ctx_merge_into_body(lua_State *L, const char *call, const struct 
         luaL_error(L, "%s: %s", call, err.message);
 }
 
-/* What the server is to check before an apply. */
+/* The preconditions that the server checks before an apply. */
 static void write_guards(struct ml_json_writer *writer, const struct write_target *target)
 {
     if (target->guard_uid.len > 0)
@@ -351,7 +351,8 @@ ML_RAISES void ctx_complete_object(lua_State *L, const struct write_target *targ
 
 /* ---- sending ---- */
 
-/* Changes of what the cache does not have in full, or perhaps not at all, are not known. */
+/* The run depends on the object that it writes. If the cache has only a part of it, or may lack it,
+ * changes of it stay unseen, so the run gets no read set. */
 void ctx_note_written(struct ml_run *run, const struct write_target *target)
 {
     const struct ml_selection *selection = target->kind.selection;

@@ -32,7 +32,7 @@ ML_RAISES void ctx_merge_into_body(lua_State *L, const char *call, const struct 
 /* Writes the object with namespace, owner reference and guards into script->body, and notes that
  * the run wants it. */
 ML_RAISES void ctx_complete_object(lua_State *L, const struct write_target *target);
-/* What was written has to be looked at again whatever somebody changes of it. */
+/* Any later change of the object that was written wakes the key. */
 void ctx_note_written(struct ml_run *run, const struct write_target *target);
 /* The body of the request is script->body, if it has one. For the caller to yield. */
 ML_RAISES void ctx_send_write(lua_State *L, const char *verb, const struct write_target *target,

@@ -1,6 +1,6 @@
 /* ctx.create, ensure, patch and delete. Each checks its object, adds the namespace and the owner
  * reference, sends the request and yields; the continuation that the yield names handles the
- * answer. ctx_apply.c has ctx.apply. */
+ * answer. */
 #include "codec/json_diff.h"
 #include "kube/selector.h"
 #include "script/ctx_calls.h"
@@ -22,7 +22,7 @@ struct generated {
     char key[];
 };
 
-/* Which use of the text on top this is, from 1. */
+/* Counts the uses of the text on top, from 1. */
 ML_RAISES static size_t count_use(lua_State *L)
 {
     struct ml_run *run = script_thread_of(L)->run;
@@ -40,7 +40,8 @@ ML_RAISES static size_t count_use(lua_State *L)
     return 1;
 }
 
-/* The alphabet of the API server's generated names: no vowels, so no words; no 0, 1 and 3. */
+/* The alphabet of the API server's generated names: without vowels, as these make words, and
+ * without 0, 1 and 3. */
 static void write_suffix(uint64_t hash, char out[SUFFIX_LEN + 1])
 {
     static const char alphabet[] = "bcdfghjklmnpqrstvwxz2456789";
@@ -343,8 +344,8 @@ static struct ml_unkept_patch unkept_patch(const struct ml_script *script,
     };
 }
 
-/* Do the changes in script->overlay differ from the object in script->outgoing only in what the
- * server does not keep? */
+/* Do the changes in script->overlay differ from the object in script->outgoing only in fields that
+ * the server drops? */
 ML_RAISES static bool patch_is_not_kept(lua_State *L, const struct write_target *target)
 {
     struct ml_script *script = script_of(L);

@@ -1,6 +1,6 @@
-/* What a script declares. moonloop.kind and moonloop.controller (moonloop/init.lua) call the
- * functions here to make kinds and controllers; load.c reads the controller that a script returns
- * into a `struct ml_declaration`.
+/* The declaration of a script: moonloop.kind and moonloop.controller (moonloop/init.lua) call the
+ * functions here to make kinds and controllers, and the controller that a script returns is read
+ * into a `struct ml_declaration`. Also puts together the primitives of the library and ctx.
  *
  * Kinds and controllers are userdata, so that a script can neither forge one nor change one that
  * was checked. moonloop/init.lua checks a controller first, with helpful messages; the code here
@@ -259,7 +259,7 @@ static unsigned when_parts_of(lua_State *L)
     return 0;
 }
 
-/* [-1, +0] Which changes of the last kind count: a list of parts, a function, or nil for any
+/* [-1, +0] Reads which changes of the last kind count: a list of parts, a function, or nil for any
  * change. */
 ML_RAISES static void declare_when(lua_State *L)
 {

@@ -1,5 +1,5 @@
-/* ctx.http, and the origins that a script declares. run.c sends the request (state/outbound.h);
- * what is sent is checked here, whatever the script says. */
+/* ctx.http, and the origins that a script declares. All of a request is checked here, whatever the
+ * script says; run.c sends it (state/outbound.h). */
 #include "net/address.h"
 #include "script/ctx.h"
 #include "script/ctx_calls.h"
@@ -65,8 +65,8 @@ ML_RAISES void script_declare_http(lua_State *L, int definition)
 
 /* ---- the request ---- */
 
-/* What is checked of it. The texts are the script's, in the table in stack slot 1, or in a userdata
- * above. */
+/* A request that was checked. The texts are the script's, in the table in stack slot 1, or in a
+ * userdata above. */
 struct http_request {
     const char *method, *url, *origin;
     struct ml_http_header *headers;

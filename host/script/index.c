@@ -1,5 +1,5 @@
-/* The indexes of a script (index.h). Called by moonloop/init.lua (moonloop.index), revision.c
- * (changes and work) and ctx_read.c (lookups).
+/* The indexes of a script (index.h): moonloop.index makes one, the operator reports changes and
+ * calls for work, ctx.list looks objects up.
  *
  * An index knows each object of its kind that the cache reported, also those without keys. An
  * object that is new or has changed is pending until the function has run for it; until then it has
@@ -25,7 +25,7 @@ struct posting {
     char key[];
 };
 
-/* What an entry costs, with its places in sets: an estimate. */
+/* Memory for an entry, with its places in sets: an estimate. */
 #define ENTRY_BYTES   (sizeof(struct entry) + 24)
 #define MEMBER_BYTES  (sizeof(struct posting *) + 24)
 #define POSTING_BYTES (sizeof(struct posting) + 128)

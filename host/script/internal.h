@@ -189,8 +189,8 @@ struct ml_run {
     struct ml_map wanted;    /* ctx_target.c: objects of owned kinds, "1 default/x" */
     struct ml_map generated; /* ctx_write.c: uses of each generateName */
 
-    struct script_reads *reads;    /* reads.h: what it read of the cache */
-    struct ml_custom_notes *notes; /* what ctx.metric recorded; NULL: nothing */
+    struct script_reads *reads;    /* records its reads of the cache: reads.h */
+    struct ml_custom_notes *notes; /* values that ctx.metric recorded; NULL: none */
     struct ml_result result;
     struct ml_buf status;
     char *field;
@@ -263,17 +263,18 @@ static inline lua_Debug script_place_of_function(lua_State *L)
 
 /* ---- limits.c ----
  *
- * The script's budget has what Lua allocates and what the host holds because of the
- * script: its work space, what a run keeps, what the client holds of its requests and answers
- * (struct ml_client_request). Events have a limit of their own (state/recorder.h). */
+ * The script's budget covers the memory of Lua and the memory that the host holds because of the
+ * script: its work space, data of its runs, requests and answers in the client (struct
+ * ml_client_request). Events have a limit of their own (state/recorder.h). */
 void script_memory_init(struct ml_script *script);
 /* "out of memory (limit 16 MiB)". */
 void script_out_of_memory(const struct ml_script *script, struct ml_err *err);
 ML_RAISES void script_raise_out_of_memory(lua_State *L);
 /* Raises it when it does not fit, even after garbage was collected.
- * Who holds it gives it back with ml_budget_give(&script->memory, …). */
+ * The holder gives it back with
+ * ml_budget_give(&script->memory, …). */
 ML_RAISES void script_charge(lua_State *L, size_t bytes);
-/* Charges what the work space has grown by; raises as script_charge does. */
+/* Charges the growth of the work space; raises as script_charge does. */
 ML_RAISES void script_charge_work(lua_State *L);
 /* Frees each work space that is larger than `keep`; 0: all. */
 void script_release_work(struct ml_script *script, size_t keep);
@@ -289,7 +290,7 @@ enum script_deadline {
     DEADLINE_RANG,    /* expired, but the code had ended or yielded by itself */
     DEADLINE_STOPPED, /* it ended the code; a coroutine has yielded and cannot be resumed */
 };
-int64_t script_cpu_end(enum script_deadline *out_deadline); /* what it used, ns */
+int64_t script_cpu_end(enum script_deadline *out_deadline); /* the CPU time used, ns */
 bool script_cpu_expired(void);                              /* sticky until the end */
 bool script_cpu_stopped(void);                 /* it has ended the code at least once */
 ML_RAISES void script_cpu_check(lua_State *L); /* for loops in C; does not return once expired */

@@ -18,9 +18,9 @@
  * An error may end any of this between two fields: memory runs out, the deadline expires. The table
  * is then still right, as each field is noted as taken after it has got its place.
  *
- * To JSON: calls no metamethods, so no code of the script runs. Keys of an object that came from
- * JSON keep their order, keys added later follow sorted, and keys of other tables are sorted: the
- * same table gives the same text in every process. */
+ * To JSON: metamethods are not called, so no code of the script runs. Keys of an object that came
+ * from JSON keep their order, keys added later follow sorted, and keys of other tables are sorted:
+ * the same table gives the same text in every process. */
 #include <math.h>
 
 #include "script/objects.h"
@@ -200,8 +200,8 @@ ML_RAISES static void decode_member(const struct decoder *decoder, enum shape_ro
     decode_value(decoder, root, place);
 }
 
-/* The members of an object that is decoded at once. What a script reads of it is not noticed any
- * more, so all of it counts as read. */
+/* The members of an object that is decoded at once. Later reads of it go unnoticed, so all of it
+ * counts as read. */
 ML_RAISES static void decode_members(const struct decoder *decoder, enum shape_root root,
                                      read_node place)
 {
@@ -390,8 +390,8 @@ ML_RAISES static int assign_missing_field(lua_State *L)
     return 0;
 }
 
-/* With the table at `object`, and above it its source and a node of its shape: decodes the members
- * that are not taken. */
+/* With the table at `object`, and above it its source and a node of its key order: decodes the
+ * members that are not taken. */
 ML_RAISES static void decode_missing_fields(const struct decoder *decoder,
                                             const struct pending *pending, int object)
 {

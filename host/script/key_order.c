@@ -1,12 +1,16 @@
-/* Shapes keep the key order of objects that came from JSON (json_decode.c) for json_encode.c and
- * pairs. Objects with the same keys in the same order share one metatable, which is found by
- * walking a tree of nodes key by key while the object is read. So a shape costs an object only the
- * pointer to its metatable.
+/* The order of a table's keys, for pairs, for JSON and for messages. It is the same in every
+ * process: for an object that came from JSON its own order, then keys added later; for other tables
+ * integers ascending, then fractions, then strings bytewise, then booleans. Keys that are tables or
+ * functions come last, in no order.
+ *
+ * Objects from JSON with the same keys in the same order share one metatable, which is found by
+ * walking a tree of nodes key by key while the object is read. So its order costs an object only
+ * the pointer to its metatable.
  *
  * A node is a table: [1] the metatable once an object ended here, [2] its parent, [3] its key, and
- * one child for each key that followed. Beyond SHAPE_NODES_MAX nodes, or SHAPE_KEYS_MAX keys in one
- * object, new nodes are not kept and their shapes not shared; when the tree is full, the next JSON
- * text starts a new one. */
+ * one child for each key that followed. Nodes are kept up to NODES_MAX, and up to NODE_KEYS_MAX
+ * keys in one object; beyond that the metatables are not shared. When the tree is full, the next
+ * JSON text starts a new one. */
 #include "script/objects.h"
 
 #define SHAPE_NODES_MAX 4096
@@ -29,8 +33,8 @@ ML_RAISES static int refuse_absent_field(lua_State *L)
                       field, field);
 }
 
-/* What reads as an empty table where it is absent. The metatable of that table is registered under
- * the address of the name here. */
+/* Fields that read as an empty table where they are absent. The metatable of that table is
+ * registered under the address of the name here. */
 static const char *const absent_fields[SHAPE_ROOTS][3] = {
     [SHAPE_PLAIN] = {NULL},
     [SHAPE_OBJECT] = {"spec", "status", NULL},
@@ -222,7 +226,9 @@ ML_RAISES void shape_mark_array(lua_State *L, int index)
     lua_setmetatable(L, index);
 }
 
-/* ---- sorting ---- */
+/* ---- sorting ----
+ *
+ * libc's qsort allocates beside the budget and cannot be stopped. */
 
 struct sorting {
     lua_State *L;
@@ -242,8 +248,8 @@ static char *sort_item_at(const struct sorting *sorting, size_t place)
     return sorting->items + place * sorting->size;
 }
 
-/* Sinks `item` from the hole at `at` to its place in the heap of `count` items, the largest of
- * which is the first. */
+/* Sinks `item` from the hole at `at` to its place in the heap of `count` items. The largest is the
+ * first. */
 ML_RAISES static void sort_sink(const struct sorting *sorting, const void *item, size_t at,
                                 size_t count)
 {

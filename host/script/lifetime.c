@@ -1,5 +1,5 @@
-/* The life of a script: it makes a fresh Lua state, loads the script into it once, and answers
- * questions about it. operator/loader.c loads, operator/revision.c keeps scripts. */
+/* The life of a script: makes it with a fresh Lua state, counts its references, frees all that it
+ * holds; and questions about it. sandbox.c loads it. */
 #include <moonloop_lua.h>
 
 #include "script/index.h"
@@ -17,7 +17,7 @@
 #define GC_PAUSE         150 /* a collection starts when memory has grown by half */
 #define GC_STEP          200
 
-/* Every way into Lua is protected (door.c), so this is a bug of the host. */
+/* Every way into Lua is protected (call.c), so this is a bug of the host. */
 static int unprotected_error(lua_State *L ML_UNUSED)
 {
     ML_UNREACHABLE();

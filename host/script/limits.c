@@ -1,7 +1,6 @@
-/* Limits of a script: memory, that of its Lua state and that which the host holds because of it,
- * and CPU time.
+/* Limits of a script: memory, in its Lua state and in the host because of it, and CPU time.
  *
- * The CPU deadline is a timer on this thread's CPU clock, armed at each entry into Lua (door.c).
+ * The CPU deadline is a timer on this thread's CPU clock, armed at each entry into Lua (call.c).
  * When it expires, the signal handler sets a hook that ends the run at the next instruction. (A
  * count hook that is always set would cost more than the scripts themselves.) No code of a script
  * can outlast it: a coroutine yields and is never resumed; where it cannot yield the hook stays
@@ -117,7 +116,7 @@ struct ml_budget *ml_script_budget(struct ml_script *script)
     return &script->memory;
 }
 
-/* ---- where code of a script is ---- */
+/* ---- the place of running code ---- */
 
 #define TRACEBACK_LEVELS_MAX 24
 #define TRACEBACK_NAME_MAX   64 /* bytes of a function's name; a script may choose a megabyte */
@@ -202,7 +201,7 @@ static struct {
     int64_t budget_ns;
 } cpu;
 
-/* What a script past its deadline may still allocate while it ends: a message, a place, a few
+/* A script past its deadline may still allocate this much while it ends: a message, a place, a few
  * frames. */
 #define LATE_BYTES_MAX ((size_t)64 * 1024)
 
@@ -213,8 +212,8 @@ static struct {
 #define STRESS_STRETCH 1
 #endif
 
-/* Past its deadline a script gets no memory, which ends functions in C that do not check the flag.
- */
+/* Past its deadline a script is refused memory, which ends functions in C that forget to check the
+ * flag. */
 static bool is_past_deadline(size_t more)
 {
     if (!cpu.expired || !cpu.running)
@@ -265,7 +264,7 @@ void *script_allocate(void *ud, void *ptr, size_t osize, size_t nsize)
     return ptr;
 }
 
-/* Ends what runs on L, without allocating; door.c reports why. A coroutine yields and is never
+/* Ends what runs on L, without allocating; call.c reports why. A coroutine yields and is never
  * resumed: raising an error instead would take seconds through 20,000 nested pcalls, as Lua's time
  * to leave each grows with their number. Where L cannot yield, as in a callback of C, at most 200
  * levels are nested and every pcall of the sandbox raises again. Called from a hook, this returns
@@ -328,8 +327,8 @@ static int64_t timer_set(int64_t delay_ns)
     return left.it_value.tv_sec * ML_NS_PER_S + left.it_value.tv_nsec;
 }
 
-/* Notes which version is running, for operator/crash_marker.c to read after the process has died.
- */
+/* Notes the version that is running, for operator/crash_marker.c to read after the process has
+ * died. */
 static void mark_at_work(const struct ml_script *script, uint64_t version)
 {
     if (script->limits.at_work)

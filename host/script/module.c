@@ -106,8 +106,8 @@ ML_RAISES static const char *push_known(lua_State *L, const char *list)
     return lua_tostring(L, -1);
 }
 
-/* [-0, +1] What a function of moonloop/names.lua says of (what, the value at `key`, known names).
- */
+/* [-0, +1] The message of a function of moonloop/names.lua for (what, the value at `key`, known
+ * names). */
 ML_RAISES static const char *push_problem(lua_State *L, const char *function, const char *what,
                                           int key, const char *list)
 {
@@ -177,8 +177,8 @@ ML_RAISES void script_guard_fields(lua_State *L, const char *name)
 
 /* ---- variables that do not exist ----
  *
- * Misspelt, a forgotten `local`, or a function of Lua that scripts do not have. A file with one is
- * refused before it runs, even where the code is never called.
+ * Misspelt, a forgotten `local`, or a function of Lua that scripts lack. A file with one is refused
+ * before it runs, even where the code is never called.
  *
  * Another way to a name of the environment (_ENV[name], a table of one's own called _ENV) is an
  * error when it runs: sandbox.c. */
@@ -191,7 +191,7 @@ struct globals_check {
     char locals[LOCALS_MAX];
 };
 
-/* For names.lua: one string with spaces between the names. Those in parentheses are Lua's own. */
+/* For names.lua: one string with spaces between the names. Names in parentheses are Lua's own. */
 static void add_local(void *context, const char *name)
 {
     struct globals_check *check = context;

@@ -1,13 +1,13 @@
-/* What outlives a run: local variables of the files, and the tables of modules. A script that
- * changes any of it may come to another result for the same objects, so its runs have no read sets
- * any more (reads.h). load.c collects it once a script is loaded, door.c checks it each time that
- * code of the script has run.
+/* The state of a script that outlives a run: local variables of the files, and the tables of
+ * modules. A script that changes any of it may come to another result for the same objects, so its
+ * runs have no read sets any more (reads.h). It is collected once a script is loaded, and checked
+ * each time that code of the script has run.
  *
  * The registry has an array of all tables and functions that are reached from the reconcile
  * function, the functions of indexes, the environment and the modules, and a userdata with a digest
  * of each: of what is in the table, or in the upvalues of the function. A digest has the addresses
  * of strings, functions, userdata and metatables; so the array holds these as well, in a table at
- * [0]: an address that is used again would look like the value that had it first. */
+ * [0]: a freed address that is used again would look like the value that had it first. */
 #include <moonloop_lua.h>
 #include <stdio.h>
 
@@ -83,7 +83,8 @@ ML_RAISES static void collect_value(lua_State *L, struct collection *found)
     lua_rawseti(L, found->array, (lua_Integer)++found->count);
 }
 
-/* Has the table a metatable of shape.c, which no script can reach and which changes by itself? */
+/* Has the table a metatable of key_order.c, which no script can reach and which changes by itself?
+ */
 ML_RAISES static bool is_shape(lua_State *L, int index)
 {
     if (shape_is_array(L, index))
@@ -93,7 +94,7 @@ ML_RAISES static bool is_shape(lua_State *L, int index)
     return is_object;
 }
 
-/* Adds what the table on top holds. */
+/* Adds the fields of the table on top. */
 ML_RAISES static void collect_fields(lua_State *L, struct collection *found)
 {
     if (lua_getmetatable(L, -1)) {
@@ -163,9 +164,9 @@ ML_RAISES void script_find_outliving_state(lua_State *L)
     lua_settop(L, top);
 }
 
-/* ---- naming what has changed ---- */
+/* ---- the name of a change ---- */
 
-/* Which upvalue of the function on top holds the value at `held`? NULL: none. */
+/* The name of the upvalue of the function on top that holds the value at `held`. NULL: none. */
 static const char *name_of_upvalue(lua_State *L, int held)
 {
     const char *name;
@@ -178,7 +179,8 @@ static const char *name_of_upvalue(lua_State *L, int held)
     return NULL;
 }
 
-/* The function on top has another upvalue than it had. Which, is not known; so all are named. */
+/* An upvalue of the function on top has changed. A digest cannot say which one, so all are named.
+ */
 static void name_function(lua_State *L, struct ml_script *script)
 {
     lua_Debug place = script_place_of_function(L);

@@ -1,13 +1,13 @@
-/* Whose an existing object of an owned kind is: ctx.ensure, ctx.apply, children and ctx.once ask
- * here before they write it. An object that the reconciled one controls is written. One that
+/* The ownership of an existing object: ctx.ensure, ctx.apply, children and ctx.once ask here before
+ * they write one of an owned kind. An object that the reconciled one controls is written. One that
  * another controls is refused, whatever the script says: an object has one controller. About one
  * that nobody controls the server is asked: if this controller has made it, it has lost its owner
  * (--cascade=orphan, a restore) and comes home; a stranger's is taken over only by the word
  * `adopt`.
  *
  * Control is the owner reference with controller: true, or the mark of a child that cannot have one
- * (followed.c). The managedFields of an object say who made it; the cache does not have them.
- * docs/decisions/0024. */
+ * (kube/tracked_children.h). The managedFields of an object say who made it; the cache does not
+ * have them. docs/decisions/0024. */
 #include "kube/followed.h"
 #include "kube/managed_fields.h"
 #include "script/ctx_target.h"
@@ -122,8 +122,9 @@ ML_RAISES enum claim ctx_claim_cached(lua_State *L, struct write_target *target,
     return CLAIM_WRITE;
 }
 
-/* Has this controller, or one that it was formerly, set a field of it? What ctx.patch set has a
- * manager of its own, and does not count: a script may patch what is not its own. */
+/* Has this controller, or one that it was formerly, set a field of it? Fields that
+ * ctx.patch set have a manager of their own, and do not count: a script may patch foreign objects.
+ */
 static bool has_made(const struct ml_script *script, struct ml_str metadata)
 {
     const struct ml_managers managers = {.name = script->field_manager,

@@ -56,7 +56,7 @@ ML_RAISES static int host_getmetatable(lua_State *L)
 
 /* ---- base64 and JSON ---- */
 
-/* The work buffer of what goes out of the codecs, empty. */
+/* The work buffer for the output of the codecs, empty. */
 static struct ml_buf *clear_outgoing(lua_State *L)
 {
     struct ml_buf *out = &script_of(L)->outgoing;
@@ -103,8 +103,8 @@ ML_RAISES static int host_encode(lua_State *L)
     return push_outgoing(L);
 }
 
-/* plain(value) -> what is left of it when it has been JSON: tables without metamethods, lists that
- * are marked, the keys of an object in its order */
+/* plain(value) -> the same by way of JSON: tables without metamethods, lists that are marked, the
+ * keys of an object in its order */
 ML_RAISES static int host_plain(lua_State *L)
 {
     luaL_checkany(L, 1);
@@ -113,7 +113,7 @@ ML_RAISES static int host_plain(lua_State *L)
     return 1;
 }
 
-/* is_list(table) -> whether it is marked as one */
+/* is_list(table) -> boolean: is it marked as one? */
 ML_RAISES static int host_is_list(lua_State *L)
 {
     luaL_checkany(L, 1);
@@ -223,8 +223,9 @@ ML_RAISES static int host_is_label(lua_State *L)
  * The randomness is OpenSSL's; in tests it follows from the world's seed (codec/crypto.h). A run
  * that draws any has no read set, as with math.random. */
 
-/* Why no randomness may be drawn now; NULL: it may. What is drawn while a file loads is another
- * value in each process and after each edit: objects made of it would change with every restart. */
+/* Why no randomness may be drawn now; NULL: it may. A value that is drawn while a file loads
+ * differs in each process and after each edit: objects made of it would change with every restart.
+ */
 static const char *why_not_now(lua_State *L)
 {
     return script_of(L)->files ? "only in a function of the controller: what is drawn while the "
@@ -321,7 +322,7 @@ ML_RAISES static int host_password(lua_State *L)
     return 1;
 }
 
-/* What a digest reads at once: no deadline holds meanwhile. */
+/* The input of a digest, which reads all of it at once: no deadline holds meanwhile. */
 ML_RAISES static struct ml_str check_input(lua_State *L, int index)
 {
     struct ml_str bytes = script_check_str(L, index);

@@ -1,5 +1,6 @@
-/* L5 script, private. The operations of a run: each starts the one that the run then waits for.
- * None enters Lua. */
+/* L5 script, private. The operations that a run waits for (run.c, finalizer.c), and what may be
+ * said of Secrets that it writes (secret.c). Each function of run.c starts the one operation that
+ * the run then waits for; none raises. */
 #pragma once
 
 #include "script/internal.h"
@@ -18,8 +19,9 @@ void run_wait_for_cache(struct ml_run *run, const struct ml_informer *informer);
 /* Waits until no object is pending in the script's indexes. */
 void run_wait_for_index(struct ml_run *run);
 
-/* ---- finalizer.c: the finalizer, which an object has to carry before anything is written for it.
- * ---- */
+/* ---- finalizer.c ----
+ *
+ * An object has to carry the finalizer before anything is written for it. */
 
 /* Must it be added first? */
 bool run_lacks_finalizer(struct ml_run *run);
@@ -27,7 +29,7 @@ bool run_lacks_finalizer(struct ml_run *run);
 size_t run_held_bytes(const struct ml_write *write);
 /* Adds it; the run then continues. For what is written elsewhere than to the API server. */
 void run_add_finalizer(struct ml_run *run);
-/* As run_write, of which nothing is sent before the finalizer is added. */
+/* As run_write, after the finalizer was added. */
 void run_write_later(struct ml_run *run, const struct ml_write *write, bool wait_for_cache);
 
 /* ---- secret.c ---- */

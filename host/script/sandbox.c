@@ -1,6 +1,6 @@
 /* The environment of scripts, an allow-list: no io, os, debug, coroutine, load, print,
  * collectgarbage. Reading or setting a global that does not exist raises, so that a misspelt name
- * is found at once. load.c opens it in each new state. */
+ * is found at once. Also loads a script into it. */
 #include <lualib.h>
 
 #include "script/environment.h"

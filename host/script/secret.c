@@ -1,6 +1,6 @@
-/* What a server says of a refused write of a Secret may have its values: some validation, policies
- * and webhooks repeat what they refuse. Such a message would get into the log, an Event and the
- * script's status. run.c asks here before anybody sees it. */
+/* Secrets in writes: encodes their stringData, and keeps their values out of messages. The message
+ * of a refused write may have such values: some validation, policies and webhooks repeat the object
+ * that they refuse, and the message would get into the log, an Event and the script's status. */
 #include "base/wipe.h"
 #include "codec/base64.h"
 #include "codec/json_members.h"

@@ -1,11 +1,6 @@
-/* Tables in the sandbox: the table library, pairs and next, and sorting for these and for the host.
- * libc's qsort allocates beside the budget and cannot be stopped; Lua's own functions call
- * metamethods for lengths and elements, so a script could make a loop in C as long as it likes.
- * Here all work on raw tables and check the deadline. sandbox.c opens it.
- *
- * The order of keys is the same in every process: for an object that came from JSON its own order,
- * then keys added later; for other tables integers ascending, then fractions, then strings
- * bytewise, then booleans. Keys that are tables or functions come last, in no order. */
+/* Tables in the sandbox: the table library, pairs and next. Lua's own functions call metamethods
+ * for lengths and elements, so a script could make a loop in C as long as it likes. Here all work
+ * on raw tables and check the deadline. pairs goes in the order of key_order.c. */
 #include "script/environment.h"
 #include "script/objects.h"
 

@@ -1,6 +1,6 @@
 /* Values that the host makes for scripts: userdata that a script can neither forge nor change,
- * moonloop.null, numbers that are kept as text, the `err` of a call that failed; and the functions
- * of lauxlib.h's kind that the other files use. */
+ * moonloop.null, numbers that are kept as text, the `err` of a call that failed. Also access to
+ * fields of tables and tostring, as in lauxlib.h. */
 #include "script/internal.h"
 
 const char script_kind_key, script_controller_key, script_index_key, script_failure_key;
