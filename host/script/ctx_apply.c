@@ -72,7 +72,7 @@ ML_RAISES static struct write_target check_applied(lua_State *L)
     bool child = is_child(L);
     ctx_check_object(L, child ? lua_tostring(L, 2) : APPLY_CALL, &target);
     if (child)
-        target.followed = followed_is(L, &target);
+        target.tracked = ctx_is_tracked(L, &target);
     else
         ctx_read_write_options(L, &target);
     return target;

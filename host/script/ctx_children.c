@@ -3,7 +3,7 @@
  * the inventory of those that cannot be owned. ctx_apply.c has the applies. All of them check as
  * ctx does, whatever the library says. */
 #include "kube/finalizers.h"
-#include "kube/followed.h"
+#include "kube/tracked_children.h"
 #include "script/ctx_calls.h"
 #include "script/ctx_target.h"
 
@@ -37,14 +37,14 @@ ML_RAISES static int child_id(lua_State *L)
     lua_settop(L, 2);
     ctx_check_object(L, luaL_checkstring(L, 2), &target);
     check_child_kind(L, &target);
-    target.followed = followed_is(L, &target);
+    target.tracked = ctx_is_tracked(L, &target);
     ctx_complete_object(L, &target);
     const struct ml_kind *kind = target.kind.kind;
     lua_pushfstring(L, "%d %s", (int)target.kind.index, target.key);
     lua_pushfstring(L, "%s %s", kind->kind, target.key);
-    if (target.followed)
+    if (target.tracked)
         lua_pushfstring(L, "%s %s %s", kind->api_version, kind->kind, target.key);
-    return target.followed ? 3 : 2;
+    return target.tracked ? 3 : 2;
 }
 
 /* True: the caller has to yield, as some cache does not show yet what this run wrote. */
@@ -177,8 +177,8 @@ ML_RAISES static int strays(lua_State *L)
 /* ---- made again ---- */
 
 /* An object is marked by its metatable, so that the mark goes with it. The address is a key there:
- * in one that marks to true, in that of a shape to its copy that marks. In the registry: what marks
- * an object that had none. */
+ * in one that marks to true, in one of key_order.c to its copy that marks. In the registry: the
+ * metatable that marks an object without one. */
 static const char recreate_key;
 
 /* [-0, +1] */
@@ -195,24 +195,24 @@ ML_RAISES static void push_plain_mark(lua_State *L)
     lua_rawsetp(L, LUA_REGISTRYINDEX, &recreate_key);
 }
 
-/* [-1, +1] For the metatable of a shape the one that marks as well. */
-ML_RAISES static void push_shape_mark(lua_State *L)
+/* [-1, +1] For the metatable of key_order.c the one that marks as well. */
+ML_RAISES static void push_ordering_mark(lua_State *L)
 {
-    int shape = lua_gettop(L);
-    if (lua_rawgetp(L, shape, &recreate_key) != LUA_TTABLE) {
-        lua_settop(L, shape);
+    int ordering = lua_gettop(L);
+    if (lua_rawgetp(L, ordering, &recreate_key) != LUA_TTABLE) {
+        lua_settop(L, ordering);
         lua_createtable(L, 0, 5);
-        for (lua_pushnil(L); lua_next(L, shape);) {
+        for (lua_pushnil(L); lua_next(L, ordering);) {
             lua_pushvalue(L, -2);
             lua_insert(L, -2);
-            lua_rawset(L, shape + 1);
+            lua_rawset(L, ordering + 1);
         }
         lua_pushboolean(L, 1);
-        lua_rawsetp(L, shape + 1, &recreate_key);
-        lua_pushvalue(L, shape + 1);
-        lua_rawsetp(L, shape, &recreate_key);
+        lua_rawsetp(L, ordering + 1, &recreate_key);
+        lua_pushvalue(L, ordering + 1);
+        lua_rawsetp(L, ordering, &recreate_key);
     }
-    lua_remove(L, shape);
+    lua_remove(L, ordering);
 }
 
 static bool is_marked(lua_State *L, int index)
@@ -224,9 +224,9 @@ static bool is_marked(lua_State *L, int index)
     return is;
 }
 
-static bool has_shape(lua_State *L, int index)
+static bool has_key_order(lua_State *L, int index)
 {
-    bool has = shape_keys(L, index);
+    bool has = key_order_keys(L, index);
     lua_pop(L, has);
     return has;
 }
@@ -241,10 +241,11 @@ ML_RAISES static int mark_recreate(lua_State *L)
         return 1;
     if (!lua_getmetatable(L, 1))
         push_plain_mark(L);
-    else if (has_shape(L, 1))
-        push_shape_mark(L);
+    else if (has_key_order(L, 1))
+        push_ordering_mark(L);
     else
-        return script_push_refusal(L, shape_is_array(L, 1) ? "a list" : "a table with a metatable");
+        return script_push_refusal(L,
+                                   script_is_array(L, 1) ? "a list" : "a table with a metatable");
     lua_setmetatable(L, 1);
     return 1;
 }
@@ -299,7 +300,7 @@ ML_RAISES static int new_checked(lua_State *L, int status ML_UNUSED, lua_KContex
     if (run->err.kind && run->err.kind != ML_EALREADY_EXISTS)
         return ctx_refuse_write(L, &run->err);
     ctx_check_object(L, luaL_checkstring(L, 2), &target);
-    target.followed = followed_is(L, &target);
+    target.tracked = ctx_is_tracked(L, &target);
     const struct ml_object *old = run->err.kind ? find_old(run, &target) : NULL;
     bool has_write = run->writes < run->thread.script->limits.writes_max;
     if (!old || !has_write) {
@@ -328,7 +329,7 @@ ML_RAISES static int recreate_child(lua_State *L)
     luaL_checkstring(L, 3);
     ctx_check_object(L, luaL_checkstring(L, 2), &target);
     check_child_kind(L, &target);
-    target.followed = followed_is(L, &target);
+    target.tracked = ctx_is_tracked(L, &target);
     ctx_complete_object(L, &target);
     script_charge_work(L);
     ctx_note_request(run, "create", &target.kind, target.key);
@@ -353,9 +354,9 @@ ML_RAISES static int recreate_child(lua_State *L)
 /* The text of the annotation of a controller of this name. */
 static struct ml_str find_inventory(struct ml_str json, const char *controller)
 {
-    char name[sizeof(ML_FOLLOWED_INVENTORY) + 1 + SCRIPT_NAME_MAX];
-    snprintf(name, sizeof name, "%s/%s", ML_FOLLOWED_INVENTORY, controller);
-    return ml_followed_annotation(json, name);
+    char name[sizeof(ML_TRACKED_INVENTORY) + 1 + SCRIPT_NAME_MAX];
+    snprintf(name, sizeof name, "%s/%s", ML_TRACKED_INVENTORY, controller);
+    return ml_tracked_annotation(json, name);
 }
 
 /* inventory(): the text of the reconciled object's annotation, with that of each name which the
@@ -403,10 +404,10 @@ static void make_inventory_patch(struct ml_run *run, struct ml_str text)
     ml_finalizers_patch(object, rv, ml_str_of(declaration->finalizer),
                         declaration->former_finalizers, true, &script->body);
     script->body.len -= strlen("}}"); /* of the metadata and of the object */
-    ml_buf_printf(&script->body, ",\"annotations\":{\"%s/%s\":" ML_STR_FMT, ML_FOLLOWED_INVENTORY,
+    ml_buf_printf(&script->body, ",\"annotations\":{\"%s/%s\":" ML_STR_FMT, ML_TRACKED_INVENTORY,
                   declaration->name, ML_STR_ARG(ml_buf_str(&script->overlay)));
     for (size_t i = 0; declaration->formerly[i]; i++)
-        ml_buf_printf(&script->body, ",\"%s/%s\":null", ML_FOLLOWED_INVENTORY,
+        ml_buf_printf(&script->body, ",\"%s/%s\":null", ML_TRACKED_INVENTORY,
                       declaration->formerly[i]);
     ml_buf_puts(&script->body, "}}}");
 }
@@ -464,7 +465,7 @@ ML_RAISES static const char *find_entry(lua_State *L, struct ml_str entry, struc
             !ml_str_eq(declared->gvk.kind, gvk.kind))
             continue;
         *out = (struct write_target){
-            .call = CALL, .kind = ctx_kind_of(L, &declared->gvk), .owned = true, .followed = true};
+            .call = CALL, .kind = ctx_kind_of(L, &declared->gvk), .owned = true, .tracked = true};
         snprintf(out->key, sizeof out->key, ML_STR_FMT, ML_STR_ARG(entry));
         return NULL;
     }
@@ -473,7 +474,7 @@ ML_RAISES static const char *find_entry(lua_State *L, struct ml_str entry, struc
 
 /* followed(entry): the object, if it is there and marked as ours; "going": it is being deleted;
  * "gone"; or "unknown": its kind has left owns. */
-ML_RAISES static int followed(lua_State *L)
+ML_RAISES static int tracked_child(lua_State *L)
 {
     struct ml_run *run = ctx_may_wait(L, CALL);
     struct ml_script *script = run->thread.script;
@@ -502,7 +503,7 @@ const luaL_Reg script_children[] = {{"apply_child", ctx_apply_child},
                                     {"child_id", child_id},
                                     {"delete_child", ctx_delete},
                                     {"event", ctx_event},
-                                    {"followed", followed},
+                                    {"followed", tracked_child},
                                     {"inventory", inventory},
                                     {"is_recreate", is_recreate},
                                     {"mark_recreate", mark_recreate},

@@ -453,7 +453,7 @@ ML_RAISES static int list_from_cache(lua_State *L, const struct ctx_kind *kind,
         script_push_lazy(L, ml_buf_str(opened), members);
         lua_rawseti(L, -2, ++listed);
     }
-    shape_mark_array(L, -1);
+    script_mark_array(L, -1);
     return 1;
 }
 
@@ -499,12 +499,12 @@ ML_RAISES static int list_answered(lua_State *L, int status ML_UNUSED, lua_KCont
         return ctx_fail(L, &run->err);
     struct ctx_kind kind = check_kind(L, 1, LIST_CALL);
     lua_newtable(L);
-    shape_mark_array(L, -1);
+    script_mark_array(L, -1);
     if (!ml_json_find(run->body, &items, "items", NULL) || items.ptr[0] != '[')
         return 1;
     int result = lua_gettop(L);
     lua_Integer listed = 0;
-    script_push_json(L, items, SHAPE_ITEMS);
+    script_push_json(L, items, ROOT_ITEMS);
     for (lua_Integer i = 1; lua_rawgeti(L, result + 1, i) == LUA_TTABLE; i++) {
         script_cpu_check(L);
         complete_list_item(L, kind.kind);

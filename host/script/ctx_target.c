@@ -5,8 +5,8 @@
 
 #include "base/map.h"
 #include "codec/json_diff.h"
-#include "kube/followed.h"
 #include "kube/selector.h"
+#include "kube/tracked_children.h"
 
 /* An apply that is to make an object says that it has this version: no object has it. */
 #define VERSION_OF_NOTHING "1"
@@ -116,14 +116,14 @@ bool children_is_made(const struct ml_run *run, const struct ctx_kind *kind, con
 
 /* ---- children that cannot have an owner reference ---- */
 
-bool followed_is(lua_State *L, const struct write_target *target)
+bool ctx_is_tracked(lua_State *L, const struct write_target *target)
 {
     struct ml_str owner_ns = ml_object_namespace(script_thread_of(L)->object);
     return target->owned && owner_ns.len > 0 && !ml_str_eq(owner_ns, target->ns);
 }
 
 /* Raises when the script cannot have such a child. */
-ML_RAISES static void check_followed(lua_State *L, const struct write_target *target)
+ML_RAISES static void check_tracked(lua_State *L, const struct write_target *target)
 {
     const struct ml_script *script = script_of(L);
     const char *owner = script->binding.kinds[0]->kind, *kind = target->kind.kind->kind;
@@ -144,10 +144,10 @@ static void write_mark(struct ml_json_writer *writer, const struct ml_script *sc
                        const struct ml_object *owner)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf mark = ML_BUF_INIT;
-    ml_followed_mark(script->declaration.name, owner, &mark);
+    ml_tracked_mark(script->declaration.name, owner, &mark);
     ml_json_key(writer, ML_STR("annotations"));
     ml_json_begin_object(writer);
-    ml_json_put_string(writer, ML_FOLLOWED_OWNER, ml_buf_str(&mark));
+    ml_json_put_string(writer, ML_TRACKED_OWNER, ml_buf_str(&mark));
     ml_json_end_object(writer);
 }
 
@@ -321,9 +321,9 @@ ML_RAISES void ctx_complete_object(lua_State *L, const struct write_target *targ
         luaL_error(L, "%s: metadata.ownerReferences: at most %d", target->call, SCRIPT_OWNERS_MAX);
     check_watched_labels(L, target);
     script_cpu_check(L);
-    if (target->followed)
-        check_followed(L, target);
-    if (target->owned && !target->followed) {
+    if (target->tracked)
+        check_tracked(L, target);
+    if (target->owned && !target->tracked) {
         check_owner_namespace(L, target);
         has_ours = ml_str_eq(controller.uid, ml_object_uid(owner));
         if (controller.uid.len > 0 && !has_ours)
@@ -338,7 +338,7 @@ ML_RAISES void ctx_complete_object(lua_State *L, const struct write_target *targ
     ml_json_begin_object(&writer);
     if (target->ns.len > 0)
         ml_json_put_string(&writer, "namespace", target->ns);
-    if (target->followed)
+    if (target->tracked)
         write_mark(&writer, script, owner);
     else if (target->owned && !has_ours)
         ctx_write_references(&writer, script, owner, target->metadata);

@@ -16,7 +16,7 @@ struct write_target {
     struct ml_str guard_rv;          /* its version; empty: any */
     bool guard_absent;               /* an apply must find none */
     bool adopt;                      /* an object that nobody controls is taken over */
-    bool followed;                   /* a child that cannot have the owner reference */
+    bool tracked;                    /* a child that cannot have the owner reference */
     char key[CTX_KEY_MAX];
     bool owned; /* the reconciled object becomes its controller */
 };
@@ -69,7 +69,7 @@ ML_RAISES void children_note_made(lua_State *L, const struct ctx_kind *kind, con
 bool children_is_made(const struct ml_run *run, const struct ctx_kind *kind, const char *key);
 
 /* Is it a child that the reconciled object cannot own? */
-bool followed_is(lua_State *L, const struct write_target *target);
+bool ctx_is_tracked(lua_State *L, const struct write_target *target);
 
 /* ---- ownership.c ---- */
 

@@ -217,7 +217,7 @@ ML_RAISES static int http_answered(lua_State *L, int status ML_UNUSED,
     if (run->err.kind)
         return ctx_fail(L, &run->err);
     struct ml_str body = run->body, head = ml_str_cut(&body, '\n');
-    script_push_json(L, head, SHAPE_PLAIN);
+    script_push_json(L, head, ROOT_PLAIN);
     lua_pushliteral(L, "body");
     lua_pushlstring(L, body.ptr ? body.ptr : "", body.len);
     lua_rawset(L, -3);

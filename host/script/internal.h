@@ -126,7 +126,7 @@ struct ml_script {
     char place[LUA_IDSIZE + 16]; /* "cnat.lua:12: ", of the last error */
     struct ml_json_reader reader;
     struct ml_json_spans spans; /* of an object on its way in */
-    size_t shape_nodes;
+    size_t key_order_nodes;
 
     struct script_coroutine idle[SCRIPT_IDLE_MAX];
     size_t idle_count;

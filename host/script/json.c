@@ -49,7 +49,7 @@ struct pending {
     struct lazy_source *source; /* held by the table */
     struct level *level;
     size_t span;
-    enum shape_root root;
+    enum object_root root;
 };
 
 struct decoder {
@@ -61,12 +61,12 @@ struct decoder {
 };
 
 /* Their addresses are keys: in a pending table, in its metatable, in the registry. */
-static const char source_key, span_key, root_key, metatable_keys[SHAPE_ROOTS];
+static const char source_key, span_key, root_key, metatable_keys[ROOT_COUNT];
 
-/* The shape root of the value of `key` in an object of `root`. */
-static enum shape_root root_below(enum shape_root root, struct ml_str key)
+/* The root of the value of `key` in an object of `root`. */
+static enum object_root root_below(enum object_root root, struct ml_str key)
 {
-    return root == SHAPE_OBJECT && ml_str_is(key, "metadata") ? SHAPE_METADATA : SHAPE_PLAIN;
+    return root == ROOT_OBJECT && ml_str_is(key, "metadata") ? ROOT_METADATA : ROOT_PLAIN;
 }
 
 /* ---- the text ---- */
@@ -128,7 +128,7 @@ static bool is_repeated(const struct ml_str *keys, size_t count, struct ml_str k
 
 /* Can the members of object `span` be taken one by one? Their keys are then as in the text. */
 static bool is_simple(const struct lazy_source *source, struct ml_str raw, size_t span,
-                      enum shape_root root)
+                      enum object_root root)
 {
     ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
     struct ml_str keys[MEMBERS_MAX];
@@ -137,7 +137,7 @@ static bool is_simple(const struct lazy_source *source, struct ml_str raw, size_
     ml_json_reader_use(&reader, &source->spans, span);
     ml_json_next(&reader);
     for (size_t count = 0; ml_json_next(&reader) == ML_JSON_KEY; count++) {
-        bool is_left_out = root == SHAPE_METADATA && ml_str_is(reader.text, "managedFields");
+        bool is_left_out = root == ROOT_METADATA && ml_str_is(reader.text, "managedFields");
         if (count == MEMBERS_MAX || is_left_out || reader.text.ptr == reader.unescaped.ptr ||
             is_repeated(keys, count, reader.text, &marks))
             return false;
@@ -160,14 +160,14 @@ static int seek_member(struct ml_json_reader *reader, struct ml_str name)
 
 /* [-0, +1] The value whose first token is current; afterwards its last token is, or the first one
  * of what was left for later. */
-ML_RAISES static void decode_value(const struct decoder *decoder, enum shape_root root,
+ML_RAISES static void decode_value(const struct decoder *decoder, enum object_root root,
                                    read_node place);
 
 /* ---- to Lua ---- */
 
 /* [-0, +1] With the first token of an object current: a pending table, with the reader past the
  * object. False, with nothing done: this object has to be decoded at once. */
-ML_RAISES static bool push_pending(const struct decoder *decoder, enum shape_root root,
+ML_RAISES static bool push_pending(const struct decoder *decoder, enum object_root root,
                                    read_node place)
 {
     lua_State *L = decoder->L;
@@ -190,7 +190,7 @@ ML_RAISES static bool push_pending(const struct decoder *decoder, enum shape_roo
 }
 
 /* The same for the value of the field `name` in an object whose keys count as read. */
-ML_RAISES static void decode_member(const struct decoder *decoder, enum shape_root root,
+ML_RAISES static void decode_member(const struct decoder *decoder, enum object_root root,
                                     read_node parent, struct ml_str name)
 {
     enum ml_json_token token = decoder->reader->token;
@@ -202,39 +202,39 @@ ML_RAISES static void decode_member(const struct decoder *decoder, enum shape_ro
 
 /* The members of an object that is decoded at once. Later reads of it go unnoticed, so all of it
  * counts as read. */
-ML_RAISES static void decode_members(const struct decoder *decoder, enum shape_root root,
+ML_RAISES static void decode_members(const struct decoder *decoder, enum object_root root,
                                      read_node place)
 {
     lua_State *L = decoder->L;
     struct ml_json_reader *reader = decoder->reader;
     int object = lua_gettop(L);
     int node = object + 1;
-    shape_begin(L, root);
+    key_order_begin(L, root);
     reads_keys(decoder->reads, place);
     size_t count = 0;
     while (ml_json_next(reader) == ML_JSON_KEY) {
-        if (root == SHAPE_METADATA && ml_str_is(reader->text, "managedFields")) {
+        if (root == ROOT_METADATA && ml_str_is(reader->text, "managedFields")) {
             ml_json_skip(reader);
             continue;
         }
-        enum shape_root below = root_below(root, reader->text);
+        enum object_root below = root_below(root, reader->text);
         lua_pushlstring(L, reader->text.ptr, reader->text.len);
         lua_pushvalue(L, -1);
         bool is_new = lua_rawget(L, object) == LUA_TNIL;
         lua_pop(L, 1);
         if (is_new) { /* the last of duplicate keys wins */
             lua_pushvalue(L, -1);
-            shape_step(L, node, count++);
+            key_order_step(L, node, count++);
             lua_pop(L, 1);
         }
         ml_json_next(reader);
         decode_member(decoder, below, place, script_str(L, -1));
         lua_rawset(L, object);
     }
-    shape_end(L, object, root);
+    key_order_end(L, object, root);
 }
 
-ML_RAISES static void decode_elements(const struct decoder *decoder, enum shape_root root,
+ML_RAISES static void decode_elements(const struct decoder *decoder, enum object_root root,
                                       read_node place)
 {
     lua_State *L = decoder->L;
@@ -242,13 +242,13 @@ ML_RAISES static void decode_elements(const struct decoder *decoder, enum shape_
     read_node element = reads_element(decoder->reads, place);
     lua_Integer count = 0;
     while (ml_json_next(reader) != ML_JSON_ARRAY_END && reader->token != ML_JSON_ERROR) {
-        decode_value(decoder, root == SHAPE_ITEMS ? SHAPE_OBJECT : SHAPE_PLAIN, element);
+        decode_value(decoder, root == ROOT_ITEMS ? ROOT_OBJECT : ROOT_PLAIN, element);
         lua_rawseti(L, -2, ++count);
     }
-    shape_mark_array(L, -1);
+    script_mark_array(L, -1);
 }
 
-ML_RAISES static void decode_value(const struct decoder *decoder, enum shape_root root,
+ML_RAISES static void decode_value(const struct decoder *decoder, enum object_root root,
                                    read_node place)
 {
     lua_State *L = decoder->L;
@@ -298,7 +298,7 @@ ML_RAISES static void decode_value(const struct decoder *decoder, enum shape_roo
 /* ---- pending tables ---- */
 
 /* Takes the table at the absolute `index` apart. False: it has no source. */
-static bool open_table(lua_State *L, int index, enum shape_root root, struct pending *out)
+static bool open_table(lua_State *L, int index, enum object_root root, struct pending *out)
 {
     bool is_pending = lua_rawgetp(L, index, &source_key) == LUA_TUSERDATA;
     lua_rawgetp(L, index, &span_key);
@@ -318,7 +318,7 @@ static bool find_pending(lua_State *L, int index, struct pending *out)
     if (lua_type(L, index) != LUA_TTABLE || !lua_getmetatable(L, index))
         return false;
     bool is_pending = lua_rawgetp(L, -1, &root_key) == LUA_TNUMBER;
-    enum shape_root root = (enum shape_root)lua_tointeger(L, -1);
+    enum object_root root = (enum object_root)lua_tointeger(L, -1);
     lua_pop(L, 2);
     return is_pending && open_table(L, index, root, out);
 }
@@ -327,7 +327,7 @@ static bool find_pending(lua_State *L, int index, struct pending *out)
 ML_RAISES static struct pending check_pending(lua_State *L)
 {
     struct pending pending = {.source = NULL};
-    enum shape_root root = (enum shape_root)lua_tointeger(L, lua_upvalueindex(1));
+    enum object_root root = (enum object_root)lua_tointeger(L, lua_upvalueindex(1));
     if (lua_type(L, 1) != LUA_TTABLE || !open_table(L, 1, root, &pending))
         luaL_error(L, "expected an object of the API server");
     return pending;
@@ -339,7 +339,7 @@ bool lazy_is_pending(lua_State *L, int index)
     return find_pending(L, lua_absindex(L, index), &pending);
 }
 
-/* __index of pending tables; the upvalue is the shape root. */
+/* __index of pending tables; the upvalue is the root. */
 ML_RAISES static int decode_missing_field(lua_State *L)
 {
     lua_settop(L, 2);
@@ -347,16 +347,16 @@ ML_RAISES static int decode_missing_field(lua_State *L)
     struct ml_str name = script_str(L, 2);
     script_cpu_check(L);
     if (!name.ptr)
-        return shape_push_absent(L, pending.root);
+        return script_push_absent(L, pending.root);
     struct ml_json_reader *reader = open_pending(L, &pending);
     int member = seek_member(reader, name);
     uint64_t bit = member < 0 ? 0 : UINT64_C(1) << member;
     if (pending.level->taken & bit) /* the script has removed it */
-        return shape_push_absent(L, pending.root);
+        return script_push_absent(L, pending.root);
     struct script_reads *reads = script_reads_of(L, pending.source->recorder);
     read_node place = reads_field(reads, pending.level->place, name);
     if (member < 0)
-        return shape_push_absent(L, pending.root);
+        return script_push_absent(L, pending.root);
     lua_rawgetp(L, 1, &source_key);
     const struct decoder decoder = {L, reader, pending.source, lua_gettop(L), reads};
     lua_pushvalue(L, 2);
@@ -404,7 +404,7 @@ ML_RAISES static void decode_missing_fields(const struct decoder *decoder,
         script_cpu_check(L);
         lua_pushlstring(L, name.ptr, name.len);
         lua_pushvalue(L, -1);
-        shape_step(L, node, member);
+        key_order_step(L, node, member);
         lua_pop(L, 1);
         if (pending->level->taken & bit) {
             ml_json_skip(reader);
@@ -425,15 +425,15 @@ ML_RAISES void lazy_complete(lua_State *L, int index)
     if (!find_pending(L, index, &pending))
         return;
     luaL_checkstack(L, 12, NULL);
-    shape_trim(L);
+    key_order_trim(L);
     struct script_reads *reads = script_reads_of(L, pending.source->recorder);
     reads_keys(reads, pending.level->place);
     lua_rawgetp(L, index, &source_key);
     const struct decoder decoder = {L, open_pending(L, &pending), pending.source, lua_gettop(L),
                                     reads};
-    shape_begin(L, pending.root);
+    key_order_begin(L, pending.root);
     decode_missing_fields(&decoder, &pending, index);
-    shape_end(L, index, pending.root); /* from here on nothing raises */
+    key_order_end(L, index, pending.root); /* from here on nothing raises */
     lua_pushnil(L);
     lua_rawsetp(L, index, &source_key);
     lua_pushnil(L);
@@ -452,7 +452,7 @@ ML_RAISES void lazy_open(lua_State *L)
 {
     static const luaL_Reg metamethods[] = {
         {"__index", decode_missing_field}, {"__newindex", assign_missing_field}, {NULL, NULL}};
-    for (int root = 0; root < SHAPE_ROOTS; root++) {
+    for (int root = 0; root < ROOT_COUNT; root++) {
         lua_newtable(L);
         lua_pushinteger(L, root);
         luaL_setfuncs(L, metamethods, 1);
@@ -464,23 +464,23 @@ ML_RAISES void lazy_open(lua_State *L)
 
 ML_RAISES void script_push_lazy(lua_State *L, struct ml_str json, read_node place)
 {
-    shape_trim(L);
+    key_order_trim(L);
     struct lazy_source *source = push_source(L, json);
     const struct decoder decoder = {
         L, open_reader(L, source, (struct ml_str){source->spans.text, json.len}, 0), source,
         lua_gettop(L), script_reads_now(L)};
-    decode_value(&decoder, SHAPE_OBJECT, place);
+    decode_value(&decoder, ROOT_OBJECT, place);
     lua_remove(L, decoder.held);
 }
 
-ML_RAISES void script_push_json(lua_State *L, struct ml_str json, enum shape_root root)
+ML_RAISES void script_push_json(lua_State *L, struct ml_str json, enum object_root root)
 {
     /* The reader belongs to the script, so that a Lua error cannot leak it: the next call frees it.
      */
     struct ml_json_reader *reader = &script_of(L)->reader;
     const struct decoder decoder = {.L = L, .reader = reader};
     script_charge_work(L);
-    shape_trim(L);
+    key_order_trim(L);
     ml_json_reader_fini(reader);
     ml_json_reader_init(reader, json, 0);
     ml_json_next(reader);
@@ -498,7 +498,7 @@ ML_RAISES void script_push_answer(lua_State *L, struct ml_str json)
     if (json.len <= CHECKED_AT_ONCE && ml_json_check(json, 0, &err) == 0)
         script_push_lazy(L, json, 0);
     else
-        script_push_json(L, json, SHAPE_OBJECT);
+        script_push_json(L, json, ROOT_OBJECT);
 }
 
 ML_RAISES void script_push_object(lua_State *L, const struct ml_object *object, read_node place)
@@ -516,7 +516,7 @@ ML_RAISES void script_push_object(lua_State *L, const struct ml_object *object, 
 struct lazy_text {
     struct ml_json_reader *reader; /* the script's: its first token is current */
     const struct lazy_source *source;
-    enum shape_root root;
+    enum object_root root;
 };
 
 /* False: it is not such a table. If true, the whole table counts as read. */
@@ -533,7 +533,7 @@ static bool is_untouched(lua_State *L, int index, struct lazy_text *out)
 
 /* Can the members of the object whose first token is current be read from the text one by one: does
  * no key occur twice, and is none left out? */
-static bool is_text_simple(const struct lazy_text *text, enum shape_root root)
+static bool is_text_simple(const struct lazy_text *text, enum object_root root)
 {
     size_t span;
     struct ml_str raw = ml_json_opened(text->reader, &span);
@@ -688,7 +688,7 @@ ML_RAISES static bool encode_text(struct encoder *encoder, const struct lazy_tex
 {
     struct ml_json_writer *writer = &encoder->writer;
     struct ml_json_reader *reader = text->reader;
-    enum shape_root root = text->root; /* of the value that comes next */
+    enum object_root root = text->root; /* of the value that comes next */
     for (;; ml_json_next(reader)) {
         script_cpu_check(encoder->L);
         if (encoder->depth + reader->depth >= ML_JSON_DEPTH_MAX)
@@ -703,14 +703,14 @@ ML_RAISES static bool encode_text(struct encoder *encoder, const struct lazy_tex
             ml_json_end_object(writer);
             break;
         case ML_JSON_ARRAY:
-            root = SHAPE_PLAIN;
+            root = ROOT_PLAIN;
             ml_json_begin_array(writer);
             break;
         case ML_JSON_ARRAY_END:
             ml_json_end_array(writer);
             break;
         case ML_JSON_KEY:
-            root = root_below(reader->depth == 1 ? text->root : SHAPE_PLAIN, reader->text);
+            root = root_below(reader->depth == 1 ? text->root : ROOT_PLAIN, reader->text);
             ml_json_key(writer, reader->text);
             break;
         case ML_JSON_STRING:
@@ -767,11 +767,11 @@ ML_RAISES static void encode_table(struct encoder *encoder, int index)
     lazy_complete(L, index);
     struct survey survey;
     survey_keys(L, index, &survey);
-    bool is_shaped = shape_keys(L, index);
-    if (is_shaped)
+    bool is_ordered = key_order_keys(L, index);
+    if (is_ordered)
         lua_pop(L, 1);
-    bool is_array = shape_is_array(L, index) ||
-                    (!is_shaped && survey.strings == 0 &&
+    bool is_array = script_is_array(L, index) ||
+                    (!is_ordered && survey.strings == 0 &&
                      (survey.integers > 0 || survey.other == LUA_TNUMBER));
     if (is_array)
         encode_array(encoder, index, &survey);

@@ -13,8 +13,8 @@
  * JSON text starts a new one. */
 #include "script/objects.h"
 
-#define SHAPE_NODES_MAX 4096
-#define SHAPE_KEYS_MAX  64 /* of one object, to be shared */
+#define NODES_MAX     4096
+#define NODE_KEYS_MAX 64 /* of one object, to be shared */
 
 enum { NODE_METATABLE = 1, NODE_PARENT, NODE_KEY };
 
@@ -35,10 +35,10 @@ ML_RAISES static int refuse_absent_field(lua_State *L)
 
 /* Fields that read as an empty table where they are absent. The metatable of that table is
  * registered under the address of the name here. */
-static const char *const absent_fields[SHAPE_ROOTS][3] = {
-    [SHAPE_PLAIN] = {NULL},
-    [SHAPE_OBJECT] = {"spec", "status", NULL},
-    [SHAPE_METADATA] = {"annotations", "labels", NULL},
+static const char *const absent_fields[ROOT_COUNT][3] = {
+    [ROOT_PLAIN] = {NULL},
+    [ROOT_OBJECT] = {"spec", "status", NULL},
+    [ROOT_METADATA] = {"annotations", "labels", NULL},
 };
 
 ML_RAISES static void open_absent(lua_State *L, const char *field)
@@ -50,7 +50,7 @@ ML_RAISES static void open_absent(lua_State *L, const char *field)
     script_register_metatable(L, field);
 }
 
-ML_RAISES int shape_push_absent(lua_State *L, enum shape_root root)
+ML_RAISES int script_push_absent(lua_State *L, enum object_root root)
 {
     struct ml_str name = script_str(L, 2);
     for (const char *const *field = absent_fields[root]; *field; field++) {
@@ -66,37 +66,37 @@ ML_RAISES int shape_push_absent(lua_State *L, enum shape_root root)
 
 ML_RAISES static int index_absent(lua_State *L)
 {
-    return shape_push_absent(L, (enum shape_root)lua_tointeger(L, lua_upvalueindex(1)));
+    return script_push_absent(L, (enum object_root)lua_tointeger(L, lua_upvalueindex(1)));
 }
 
 ML_RAISES static void open_roots(lua_State *L)
 {
-    lua_createtable(L, SHAPE_ROOTS, 0);
-    for (int root = 0; root < SHAPE_ROOTS; root++) {
+    lua_createtable(L, ROOT_COUNT, 0);
+    for (int root = 0; root < ROOT_COUNT; root++) {
         lua_newtable(L);
         lua_rawseti(L, -2, root + 1);
     }
     lua_rawsetp(L, LUA_REGISTRYINDEX, &roots_key);
 }
 
-ML_RAISES void shape_open(lua_State *L)
+ML_RAISES void key_order_open(lua_State *L)
 {
     open_roots(L);
-    for (int root = 0; root < SHAPE_ROOTS; root++)
+    for (int root = 0; root < ROOT_COUNT; root++)
         for (const char *const *field = absent_fields[root]; *field; field++)
             open_absent(L, *field);
     lua_createtable(L, 0, 1);
     script_register_metatable(L, &arrays_key);
 }
 
-ML_RAISES void shape_begin(lua_State *L, enum shape_root root)
+ML_RAISES void key_order_begin(lua_State *L, enum object_root root)
 {
     lua_rawgetp(L, LUA_REGISTRYINDEX, &roots_key);
     lua_rawgeti(L, -1, (int)root + 1);
     lua_remove(L, -2);
 }
 
-ML_RAISES void shape_step(lua_State *L, int node, size_t count)
+ML_RAISES void key_order_step(lua_State *L, int node, size_t count)
 {
     struct ml_script *script = script_of(L);
     lua_pushvalue(L, -1);
@@ -107,8 +107,8 @@ ML_RAISES void shape_step(lua_State *L, int node, size_t count)
         lua_rawseti(L, -2, NODE_PARENT);
         lua_pushvalue(L, -2);
         lua_rawseti(L, -2, NODE_KEY);
-        if (count < SHAPE_KEYS_MAX && script->shape_nodes < SHAPE_NODES_MAX) {
-            script->shape_nodes++;
+        if (count < NODE_KEYS_MAX && script->key_order_nodes < NODES_MAX) {
+            script->key_order_nodes++;
             lua_pushvalue(L, -2);
             lua_pushvalue(L, -2);
             lua_rawset(L, node);
@@ -141,7 +141,7 @@ ML_RAISES static void push_node_keys(lua_State *L)
 }
 
 /* [-0, +1] The metatable for objects that end at the node on top. */
-ML_RAISES static void push_shape_metatable(lua_State *L, enum shape_root root)
+ML_RAISES static void push_ordering_metatable(lua_State *L, enum object_root root)
 {
     lua_createtable(L, 0, 3);
     lua_insert(L, -2);
@@ -149,18 +149,18 @@ ML_RAISES static void push_shape_metatable(lua_State *L, enum shape_root root)
     lua_rawsetp(L, -3, &keys_key);
     lua_insert(L, -2);
     script_hide_metatable(L);
-    if (root == SHAPE_PLAIN)
+    if (root == ROOT_PLAIN)
         return;
     lua_pushinteger(L, (int)root);
     lua_pushcclosure(L, index_absent, 1);
     lua_setfield(L, -2, "__index");
 }
 
-ML_RAISES void shape_end(lua_State *L, int object, enum shape_root root)
+ML_RAISES void key_order_end(lua_State *L, int object, enum object_root root)
 {
     if (lua_rawgeti(L, -1, NODE_METATABLE) != LUA_TTABLE) {
         lua_pop(L, 1);
-        push_shape_metatable(L, root);
+        push_ordering_metatable(L, root);
         lua_pushvalue(L, -1);
         lua_rawseti(L, -3, NODE_METATABLE);
     }
@@ -169,16 +169,16 @@ ML_RAISES void shape_end(lua_State *L, int object, enum shape_root root)
 }
 
 /* Called between two values, never while nodes are on the stack. */
-ML_RAISES void shape_trim(lua_State *L)
+ML_RAISES void key_order_trim(lua_State *L)
 {
     struct ml_script *script = script_of(L);
-    if (script->shape_nodes < SHAPE_NODES_MAX)
+    if (script->key_order_nodes < NODES_MAX)
         return;
     open_roots(L);
-    script->shape_nodes = 0;
+    script->key_order_nodes = 0;
 }
 
-bool shape_keys(lua_State *L, int index)
+bool key_order_keys(lua_State *L, int index)
 {
     if (!lua_getmetatable(L, index))
         return false;
@@ -191,7 +191,7 @@ bool shape_keys(lua_State *L, int index)
 }
 
 /* Pushes the table from key to place in that array; made on first use. */
-ML_RAISES static void shape_places(lua_State *L, int index)
+ML_RAISES static void push_places(lua_State *L, int index)
 {
     lua_getmetatable(L, index);
     if (lua_rawgetp(L, -1, &places_key) == LUA_TTABLE) {
@@ -214,12 +214,12 @@ ML_RAISES static void shape_places(lua_State *L, int index)
     lua_remove(L, -2);
 }
 
-bool shape_is_array(lua_State *L, int index)
+bool script_is_array(lua_State *L, int index)
 {
     return script_has_metatable(L, index, &arrays_key);
 }
 
-ML_RAISES void shape_mark_array(lua_State *L, int index)
+ML_RAISES void script_mark_array(lua_State *L, int index)
 {
     index = lua_absindex(L, index);
     lua_rawgetp(L, LUA_REGISTRYINDEX, &arrays_key);
@@ -421,14 +421,14 @@ ML_RAISES void script_push_keys(lua_State *L, int index)
     push_sorted(L, index, 0, count_entries(L, index));
 }
 
-/* [-1, +1] Puts behind the shape's keys on top those that the table at `index`, which has `count`,
- * got later. */
+/* [-1, +1] Puts behind the keys from JSON on top the later ones of the table at `index`, which has
+ * `count`. */
 ML_RAISES static void add_later_keys(lua_State *L, int index, size_t count)
 {
     int keys = lua_gettop(L);
     size_t present = 0;
-    lua_Integer shape_len = (lua_Integer)lua_rawlen(L, keys);
-    for (lua_Integer i = 1; i <= shape_len; i++) {
+    lua_Integer known = (lua_Integer)lua_rawlen(L, keys);
+    for (lua_Integer i = 1; i <= known; i++) {
         lua_rawgeti(L, keys, i);
         present += lua_rawget(L, index) != LUA_TNIL;
         lua_pop(L, 1);
@@ -436,13 +436,13 @@ ML_RAISES static void add_later_keys(lua_State *L, int index, size_t count)
     }
     if (present == count)
         return;
-    shape_places(L, index);
+    push_places(L, index);
     push_sorted(L, index, keys + 1, count - present);
-    lua_Integer all = shape_len + (lua_Integer)lua_rawlen(L, keys + 2);
+    lua_Integer all = known + (lua_Integer)lua_rawlen(L, keys + 2);
     lua_createtable(L, (int)all, 0);
     for (lua_Integer i = 1; i <= all; i++) {
-        bool is_later = i > shape_len;
-        lua_rawgeti(L, is_later ? keys + 2 : keys, is_later ? i - shape_len : i);
+        bool is_later = i > known;
+        lua_rawgeti(L, is_later ? keys + 2 : keys, is_later ? i - known : i);
         lua_rawseti(L, keys + 3, i);
         script_cpu_check(L);
     }
@@ -452,7 +452,7 @@ ML_RAISES static void add_later_keys(lua_State *L, int index, size_t count)
 
 ML_RAISES void script_push_ordered_keys(lua_State *L, int index, size_t count)
 {
-    if (shape_keys(L, index))
+    if (key_order_keys(L, index))
         add_later_keys(L, index, count);
     else
         push_sorted(L, index, 0, count);
@@ -473,7 +473,7 @@ ML_RAISES void script_push_key_order(lua_State *L, int index)
 {
     size_t count = count_entries(L, index);
     luaL_checkstack(L, 12, NULL);
-    if (shape_keys(L, index))
+    if (key_order_keys(L, index))
         add_later_keys(L, index, count);
     else if (is_sequence(L, index, count))
         lua_pushnil(L);

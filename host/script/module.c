@@ -304,7 +304,7 @@ ML_RAISES static int cjson_encode(lua_State *L)
 
 ML_RAISES static int cjson_decode(lua_State *L)
 {
-    script_push_json(L, script_check_str(L, 1), SHAPE_PLAIN);
+    script_push_json(L, script_check_str(L, 1), ROOT_PLAIN);
     return 1;
 }
 

@@ -6,26 +6,29 @@
 
 /* ---- key_order.c ---- */
 
-enum shape_root {
-    SHAPE_PLAIN,
-    SHAPE_OBJECT, /* of Kubernetes */
-    SHAPE_METADATA,
-    SHAPE_ROOTS,
-    SHAPE_ITEMS, /* an array of SHAPE_OBJECT; has no shape itself */
+/* The kind of value that a JSON text is. Objects of each kind have key orders of their own, as
+ * other fields can be absent in them. */
+enum object_root {
+    ROOT_PLAIN,
+    ROOT_OBJECT, /* of Kubernetes */
+    ROOT_METADATA,
+    ROOT_COUNT,
+    ROOT_ITEMS, /* an array of ROOT_OBJECT */
 };
-ML_RAISES void shape_open(lua_State *L);
-ML_RAISES void shape_begin(lua_State *L, enum shape_root root); /* [-0, +1] the node */
+
+ML_RAISES void key_order_open(lua_State *L);
+ML_RAISES void key_order_begin(lua_State *L, enum object_root root); /* [-0, +1] the node */
 /* With the key on top: moves the node in stack slot `node` on. `count`: keys so far. */
-ML_RAISES void shape_step(lua_State *L, int node, size_t count);
-ML_RAISES void shape_end(lua_State *L, int object, enum shape_root root); /* [-1 node, +0] */
-ML_RAISES void shape_trim(lua_State *L); /* forgets the tree when it is full */
-/* Pushes the array of keys of the table at `index` when it has a shape. Never raises. */
-bool shape_keys(lua_State *L, int index);
+ML_RAISES void key_order_step(lua_State *L, int node, size_t count);
+ML_RAISES void key_order_end(lua_State *L, int object, enum object_root root); /* [-1 node, +0] */
+ML_RAISES void key_order_trim(lua_State *L); /* forgets the tree when it is full */
+/* Pushes the array of keys of the table at `index` when it came from JSON. Never raises. */
+bool key_order_keys(lua_State *L, int index);
 /* [-0, +0 or +1] The table that the absent field whose name is at stack index 2 reads as in an
  * object of `root`; returns how many. */
-ML_RAISES int shape_push_absent(lua_State *L, enum shape_root root);
-bool shape_is_array(lua_State *L, int index); /* marked by moonloop.array or a JSON array */
-ML_RAISES void shape_mark_array(lua_State *L, int index);
+ML_RAISES int script_push_absent(lua_State *L, enum object_root root);
+bool script_is_array(lua_State *L, int index); /* marked by moonloop.array or a JSON array */
+ML_RAISES void script_mark_array(lua_State *L, int index);
 /* [-0, +1] The keys of the table at `index` as a sorted array, which holds them. */
 ML_RAISES void script_push_keys(lua_State *L, int index);
 /* The same in the order of pairs: those of a table that has `count` and is no sequence. Needs 10
@@ -49,7 +52,7 @@ ML_RAISES void script_sort(lua_State *L, void *items, size_t count, size_t size,
  * JSON, what is absent can be read, and its managedFields are left out. `place`: where what the
  * script reads of it is recorded; 0: nowhere. */
 ML_RAISES void script_push_json(lua_State *L, struct ml_str json,
-                                enum shape_root root);               /* all of it */
+                                enum object_root root);              /* all of it */
 ML_RAISES void script_push_answer(lua_State *L, struct ml_str json); /* an object; not recorded */
 ML_RAISES void script_push_object(lua_State *L, const struct ml_object *object, read_node place);
 /* [-0, +1] An object, or any other JSON that was checked. It is copied. */

@@ -85,11 +85,11 @@ ML_RAISES static void collect_value(lua_State *L, struct collection *found)
 
 /* Has the table a metatable of key_order.c, which no script can reach and which changes by itself?
  */
-ML_RAISES static bool is_shape(lua_State *L, int index)
+ML_RAISES static bool has_own_metatable(lua_State *L, int index)
 {
-    if (shape_is_array(L, index))
+    if (script_is_array(L, index))
         return true;
-    bool is_object = shape_keys(L, index);
+    bool is_object = key_order_keys(L, index);
     lua_pop(L, is_object);
     return is_object;
 }
@@ -98,7 +98,7 @@ ML_RAISES static bool is_shape(lua_State *L, int index)
 ML_RAISES static void collect_fields(lua_State *L, struct collection *found)
 {
     if (lua_getmetatable(L, -1)) {
-        if (is_shape(L, -2))
+        if (has_own_metatable(L, -2))
             hold_value(L, found);
         else
             collect_value(L, found);

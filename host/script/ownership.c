@@ -8,8 +8,8 @@
  * Control is the owner reference with controller: true, or the mark of a child that cannot have one
  * (kube/tracked_children.h). The managedFields of an object say who made it; the cache does not
  * have them. docs/decisions/0024. */
-#include "kube/followed.h"
 #include "kube/managed_fields.h"
+#include "kube/tracked_children.h"
 #include "script/ctx_target.h"
 
 enum holder {
@@ -35,7 +35,7 @@ static enum holder find_holder(const struct ml_run *run, const struct write_targ
 {
     const struct ml_object *us = run->thread.object;
     ctx_owner_text(controller, who);
-    if (controller->kind.ptr && !target->followed && ml_str_eq(controller->uid, ml_object_uid(us)))
+    if (controller->kind.ptr && !target->tracked && ml_str_eq(controller->uid, ml_object_uid(us)))
         return HELD_BY_US;
     if (controller->kind.ptr && ml_str_eq(controller->name, ml_object_name(us)) &&
         ml_str_is(controller->kind, run->thread.script->binding.kinds[0]->kind))
@@ -47,7 +47,7 @@ static enum holder find_holder(const struct ml_run *run, const struct write_targ
     snprintf(who, OWNER_TEXT_MAX, ML_STR_FMT, ML_STR_ARG(ml_str_head(mark, 150)));
     if (!is_our_mark(run, mark))
         return HELD_BY_ANOTHER;
-    return target->followed ? HELD_BY_US : HELD_BY_NOBODY;
+    return target->tracked ? HELD_BY_US : HELD_BY_NOBODY;
 }
 
 static enum holder find_holder_of_cached(const struct ml_run *run,
@@ -59,7 +59,7 @@ static enum holder find_holder_of_cached(const struct ml_run *run,
     struct ml_str mark = {"", 0};
     if (!ml_object_controller(object, &controller)) {
         ml_object_json(object, &json);
-        mark = ml_followed_annotation(ml_buf_str(&json), ML_FOLLOWED_OWNER);
+        mark = ml_tracked_annotation(ml_buf_str(&json), ML_TRACKED_OWNER);
     }
     return find_holder(run, target, &controller, mark, who);
 }
@@ -151,7 +151,7 @@ ML_RAISES enum claim ctx_claim_answer(lua_State *L, struct write_target *target)
     if (!target->owned)
         return CLAIM_WRITE;
     struct ml_str metadata = ctx_json_field(run->body, "metadata");
-    struct ml_str mark = ml_followed_annotation(run->body, ML_FOLLOWED_OWNER);
+    struct ml_str mark = ml_tracked_annotation(run->body, ML_TRACKED_OWNER);
     ctx_read_owners(metadata, &controller);
     enum holder holder = find_holder(run, target, &controller, mark, who);
     target->guard_uid = ctx_plain_field(metadata, "uid");

@@ -27,14 +27,14 @@ ML_RAISES static int host_array(lua_State *L)
         return luaL_error(L, "moonloop.array(list): expected a table, got a %s",
                           luaL_typename(L, 1));
     lua_settop(L, 1);
-    if (lazy_is_pending(L, 1) || shape_keys(L, 1))
+    if (lazy_is_pending(L, 1) || key_order_keys(L, 1))
         return luaL_error(L, "moonloop.array(list): this table is an object");
-    if (shape_is_array(L, 1))
+    if (script_is_array(L, 1))
         return 1;
     if (lua_getmetatable(L, 1))
         return luaL_error(L, "moonloop.array(list): this table has a metatable; put its elements "
                              "into a new one");
-    shape_mark_array(L, 1);
+    script_mark_array(L, 1);
     return 1;
 }
 
@@ -109,7 +109,7 @@ ML_RAISES static int host_plain(lua_State *L)
 {
     luaL_checkany(L, 1);
     script_encode(L, 1, "", &script_of(L)->outgoing);
-    script_push_json(L, ml_buf_str(&script_of(L)->outgoing), SHAPE_PLAIN);
+    script_push_json(L, ml_buf_str(&script_of(L)->outgoing), ROOT_PLAIN);
     return 1;
 }
 
@@ -117,7 +117,7 @@ ML_RAISES static int host_plain(lua_State *L)
 ML_RAISES static int host_is_list(lua_State *L)
 {
     luaL_checkany(L, 1);
-    lua_pushboolean(L, shape_is_array(L, 1));
+    lua_pushboolean(L, script_is_array(L, 1));
     return 1;
 }
 
@@ -181,7 +181,7 @@ ML_RAISES static int host_yaml_decode(lua_State *L)
     if (r == 0)
         script_push_null(L);
     else
-        script_push_json(L, ml_buf_str(out), SHAPE_PLAIN);
+        script_push_json(L, ml_buf_str(out), ROOT_PLAIN);
     return 1;
 }
 

@@ -192,7 +192,7 @@ ML_RAISES static void push_environment(lua_State *L)
 
 ML_RAISES static void open_sandbox(lua_State *L)
 {
-    shape_open(L);
+    key_order_open(L);
     lazy_open(L);
     script_numbers_open(L);
     push_environment(L); /* the library's, whose modules require each other there */
