@@ -17,7 +17,7 @@
 #define TIMEOUT_DEFAULT_S 10   /* of a webhook */
 
 struct kind_value {
-    struct ml_script_kind kind; /* slices into text */
+    struct ml_script_kind kind; /* first, for script_to_kind; its slices point into text */
     char text[];
 };
 

@@ -8,9 +8,10 @@
  *
  * A *pending* table has the fields that were touched, decoded, and under two keys that no script
  * can name the *source*, a copy of the object's text, and the number of the table's part of it.
- * Metamethods decode the field that is missing. Scripts cannot tell it from a plain table: what
- * Lua asks metamethods for goes through them, and what looks past metamethods (pairs, rawget, the
- * table library, the encoder) completes the table first, which makes it a plain one for good.
+ * Metamethods decode the field that is missing. Scripts cannot tell it from a plain table:
+ * Lua's own accesses go through metamethods, and functions that look past metamethods (pairs,
+ * rawget, the table library, the encoder) complete the table first, which makes it a plain one for
+ * good.
  *
  * An array is decoded when it is touched, but for the objects in it. So is an object in which a key
  * occurs twice or is escaped, or that has more than MEMBERS_MAX: a field is looked for one by one.
@@ -158,12 +159,12 @@ static int seek_member(struct ml_json_reader *reader, struct ml_str name)
     return -1;
 }
 
-/* [-0, +1] The value whose first token is current; afterwards its last token is, or the first one
- * of what was left for later. */
+/* ---- to Lua ---- */
+
+/* [-0, +1] The value whose first token is current. Afterwards its last token is current, or, where
+ * it was left for later, its first one. */
 ML_RAISES static void decode_value(const struct decoder *decoder, enum object_root root,
                                    read_node place);
-
-/* ---- to Lua ---- */
 
 /* [-0, +1] With the first token of an object current: a pending table, with the reader past the
  * object. False, with nothing done: this object has to be decoded at once. */
@@ -189,7 +190,7 @@ ML_RAISES static bool push_pending(const struct decoder *decoder, enum object_ro
     return true;
 }
 
-/* The same for the value of the field `name` in an object whose keys count as read. */
+/* [-0, +1] As decode_value, of the field `name` in an object whose keys count as read. */
 ML_RAISES static void decode_member(const struct decoder *decoder, enum object_root root,
                                     read_node parent, struct ml_str name)
 {

@@ -13,11 +13,9 @@
 #include "script/library.h"
 #include "script/objects.h"
 
-#define SOURCE_PIECE 128 /* bytes that the compiler gets at a time */
-#define SHOWN_MAX    64  /* bytes of a local variable that is suggested */
-#define LOCALS_MAX                                                                                 \
-    ((size_t)8 * 1024) /* bytes of all their names; no further ones are suggested                  \
-                        */
+#define SOURCE_PIECE 128  /* bytes that the compiler gets at a time */
+#define SHOWN_MAX    64   /* bytes of a local variable that is suggested */
+#define LOCALS_MAX   8192 /* bytes of all their names; the rest is not suggested */
 
 /* Registry keys of tables from module names to values. In `loaded`, which is the script's, false
  * means that the file is being loaded. */
