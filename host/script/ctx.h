@@ -55,7 +55,6 @@ void ctx_accept_write(struct ml_run *run); /* the next time that it is refused i
 extern const luaL_Reg script_ctx[]; /* of ctx.c */
 extern const luaL_Reg script_ctx_read[];
 extern const luaL_Reg script_ctx_write[];
-ML_RAISES int ctx_apply(lua_State *L);
 ML_RAISES int ctx_metric(lua_State *L);
 ML_RAISES int ctx_http(lua_State *L);
 /* [-0, +0] once.c: adds ctx.once to the table on top. */

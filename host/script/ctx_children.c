@@ -1,6 +1,6 @@
 /* The primitives by which moonloop/children.lua carries out the children that reconcile returned:
  * the identity of each, the owned objects that are not among them, deleting one to make it again,
- * the inventory of those that cannot be owned. ctx_apply.c has the applies. All of them check as
+ * the inventory of those that cannot be owned. ctx_write.c has the applies. All of them check as
  * ctx does, whatever the library says. */
 #include "kube/finalizers.h"
 #include "kube/tracked_children.h"

@@ -316,8 +316,7 @@ ML_RAISES static int ctx_assigned(lua_State *L)
 /* [-0, +1] */
 ML_RAISES static void push_ctx(lua_State *L)
 {
-    static const luaL_Reg functions[] = {
-        {"apply", ctx_apply}, {"http", ctx_http}, {"metric", ctx_metric}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"http", ctx_http}, {"metric", ctx_metric}, {NULL, NULL}};
     static const char *const results[] = {"invalid", "terminal", NULL};
     ctx_open_failures(L);
     luaL_newlib(L, functions);

@@ -1,5 +1,5 @@
 -- What `return { children = … }` asks for: each object is applied, then what the reconciled object controls beside them
--- is deleted. host/script/run.c calls carry_out when reconcile has returned, in the same run; host/script/ctx_apply.c
+-- is deleted. host/script/run.c calls carry_out when reconcile has returned, in the same run; host/script/ctx_write.c
 -- and ctx_children.c have the calls, and check what is sent.
 local _, host = ...
 local names = host.require "moonloop.names"
