@@ -75,7 +75,7 @@ int script_protect(struct ml_script *script, lua_CFunction function, void *argum
     end_code(script, status, &deadline);
     script_check_outliving_state(script);
     int r = 0;
-    if (deadline != DEADLINE_KEPT) { /* whatever was raised afterwards is its consequence */
+    if (deadline != DEADLINE_KEPT) { /* it caused all errors that were raised afterwards */
         r = set_out_of_time(err, cpu_ns, "without waiting");
         add_error_place(script, err);
     } else if (status != LUA_OK) {

@@ -76,7 +76,7 @@ bool ctx_is_tracked(lua_State *L, const struct write_target *target);
 /* May an object that exists be written? */
 enum claim {
     CLAIM_WRITE,      /* yes; for an owned kind, `guard_uid` is set */
-    CLAIM_ADOPT,      /* yes, and it becomes ours thereby; `guard_rv` is set, too */
+    CLAIM_ADOPT,      /* yes, and the write makes it ours; `guard_rv` is set, too */
     CLAIM_ASK_SERVER, /* send a GET, and ask ctx_claim_answer */
     CLAIM_REFUSED,    /* no; nil and the error are pushed */
 };

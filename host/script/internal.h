@@ -1,4 +1,4 @@
-/* L5 script, private. The state of a script and of a run, and the files that all others stand on:
+/* L5 script, private. The state of a script and of a run, and the files that all others build on:
  * limits.c, value.c, lifetime.c, and call.c with outliving_state.c. No two files of this layer need
  * each other: limits → objects.h → environment.h (module.c) → call.c → run.h → ctx.h →
  * ctx_target.h → declare.c → sandbox.c.

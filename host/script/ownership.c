@@ -2,7 +2,7 @@
  * they write one of an owned kind. An object that the reconciled one controls is written. One that
  * another controls is refused, whatever the script says: an object has one controller. About one
  * that nobody controls the server is asked: if this controller has made it, it has lost its owner
- * (--cascade=orphan, a restore) and comes home; a stranger's is taken over only by the word
+ * (--cascade=orphan, a restore) and gets it again; any other is taken over only by the word
  * `adopt`.
  *
  * Control is the owner reference with controller: true, or the mark of a child that cannot have one

@@ -1,5 +1,5 @@
 /* The string library of the sandbox: stock functions where they cannot be abused, own ones for
- * what can run long or tell addresses. find, match, gmatch and gsub stand on the host's own matcher
+ * what can run long or tell addresses. find, match, gmatch and gsub use the host's own matcher
  * (pattern.h): the same results as Lua 5.4's (spec/unit compares them), but a deadline ends them.
  * Left out: dump, pack, packsize, unpack. */
 #include <lualib.h>
