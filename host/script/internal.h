@@ -1,7 +1,8 @@
 /* L5 script, private. The state of a script and of a run, and the files that all others build on:
  * limits.c, value.c, lifetime.c, and call.c with outliving_state.c. No two files of this layer need
- * each other: limits → objects.h → environment.h (module.c) → call.c → run.h → ctx.h →
- * ctx_target.h → declare.c → sandbox.c.
+ * each other. A file uses files that stand before it: limits.c, value.c, objects.h, module.c,
+ * call.c, index.h, lifetime.c, run.h, ctx.h, ctx_target.h, declare.c, sandbox.c; callbacks.c comes
+ * last, too.
  *
  * The rule for calls into Lua: a Lua error may leave a function marked ML_RAISES and skips cleanup.
  * So such a function owns nothing: memory that it needs belongs to the script, to the run, or to
@@ -270,8 +271,7 @@ void script_memory_init(struct ml_script *script);
 /* "out of memory (limit 16 MiB)". */
 void script_out_of_memory(const struct ml_script *script, struct ml_err *err);
 ML_RAISES void script_raise_out_of_memory(lua_State *L);
-/* Raises it when it does not fit, even after garbage was collected.
- * The holder gives it back with
+/* Raises it when it does not fit, even after garbage was collected. The holder gives it back with
  * ml_budget_give(&script->memory, …). */
 ML_RAISES void script_charge(lua_State *L, size_t bytes);
 /* Charges the growth of the work space; raises as script_charge does. */
