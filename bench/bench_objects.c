@@ -6,7 +6,7 @@
 #include "bench_pods.h"
 #include "bench_timing.h"
 
-#include "script/internal.h"
+#include "script/objects.h"
 
 #define ROUND 400
 
@@ -53,7 +53,7 @@ static int hand_over(lua_State *L)
         } else {
             ml_buf_clear(&job->script->opened);
             ml_object_json(job->object, &job->script->opened);
-            script_push_json(L, ml_buf_str(&job->script->opened), SHAPE_OBJECT);
+            script_push_json(L, ml_buf_str(&job->script->opened), ROOT_OBJECT);
         }
         lua_pushstring(L, job->use);
         lua_call(L, 2, 0);

@@ -1,5 +1,5 @@
 /* Finds the names of the environment that compiled code uses (moonloop_lua.h), for
- * host/script/globals.c: reads Lua's own code, and changes nothing. */
+ * host/script/module.c: reads Lua's own code, and changes nothing. */
 #include "lprefix.h"
 
 #include "ldebug.h"

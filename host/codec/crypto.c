@@ -1,4 +1,4 @@
-/* Called by the bindings of scripts (host/script/cryptolib.c) and of the embedded API server. */
+/* Called by the bindings of scripts (host/script/primitives.c) and of the embedded API server. */
 #include "codec/crypto.h"
 
 #include <limits.h>

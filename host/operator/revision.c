@@ -5,8 +5,8 @@
 
 #include "base/escape.h"
 #include "base/repeat.h"
-#include "kube/followed.h"
 #include "kube/object_diff.h"
+#include "kube/tracked_children.h"
 
 /* A kind that is not installed is looked for this often: soon enough for a person who has just
  * applied a CRD, rarely enough for a server. */
@@ -81,8 +81,8 @@ static bool owner_key(const struct ml_revision *self, struct ml_object *object,
         return false;
     if (!ml_object_controller(object, &owner))
         return self->declaration->finalizes && kind->namespaced &&
-               ml_followed_key(object, self->declaration->name, self->declaration->formerly,
-                               out_key);
+               ml_tracked_key(object, self->declaration->name, self->declaration->formerly,
+                              out_key);
     if (!ml_str_is(owner.group, kind->group) || !ml_str_is(owner.kind, kind->kind))
         return false;
     if (kind->namespaced)

@@ -1,5 +1,5 @@
-/* The table `ctx` that reconcile and watch functions are given: ctx.log, event and now, the checks
- * that all its functions share, and the value that a script gets as `err`. load.c opens it. */
+/* The functions that all functions of ctx share: which kind and namespace a call means, whether it
+ * may wait, how it fails, the log line of a refused write. Also ctx.log, event and now. */
 #include "script/ctx.h"
 #include "script/ctx_calls.h"
 
@@ -7,13 +7,7 @@
 
 #define REASON_MAX  128
 #define MESSAGE_MAX 1024
-
-static const char failure_key;
-
-const struct script_failure *script_to_failure(lua_State *L, int index)
-{
-    return script_to_userdata(L, index, &failure_key);
-}
+#define LEVELS_MAX  16 /* of the stack, searched for the line of a refused write */
 
 ML_RAISES static int failure_index(lua_State *L)
 {
@@ -45,37 +39,21 @@ ML_RAISES static int failure_concat(lua_State *L)
     return 1;
 }
 
-/* [-0, +1] `what`: the request that failed, or "". The result lives as long as the value on the
- * stack. */
-ML_RAISES static const struct script_failure *push_failure(lua_State *L, const struct ml_err *err,
-                                                           const char *what)
-{
-    const char *kind = ml_err_name(err->kind), *colon = *what ? ": " : "";
-    size_t message_at = strlen(what) + strlen(colon) + strlen(kind) + strlen(": ");
-    size_t size = message_at + strlen(err->message) + 1;
-    struct script_failure *failure = script_push_userdata(L, sizeof(*failure) + size, &failure_key);
-    failure->kind = err->kind;
-    failure->http = err->http;
-    failure->message_at = message_at;
-    snprintf(failure->text, size, "%s%s%s: %s", what, colon, kind, err->message);
-    return failure;
-}
-
-ML_RAISES static void open_failures(lua_State *L)
+ML_RAISES void ctx_open_failures(lua_State *L)
 {
     static const luaL_Reg methods[] = {{"__index", failure_index},
                                        {"__tostring", failure_tostring},
                                        {"__concat", failure_concat},
                                        {NULL, NULL}};
     luaL_newlib(L, methods);
-    script_register_metatable(L, &failure_key);
+    script_register_metatable(L, &script_failure_key);
 }
 
 ML_RAISES int ctx_fail(lua_State *L, const struct ml_err *err)
 {
     struct ml_run *run = script_thread_of(L)->run;
     lua_pushnil(L);
-    const struct script_failure *failure = push_failure(L, err, run ? run->what : "");
+    const struct script_failure *failure = script_push_failure(L, err, run ? run->what : "");
     if (run) {
         free(run->last_failure);
         run->last_failure = ml_strdup(failure->text);
@@ -258,33 +236,69 @@ ML_RAISES int ctx_event(lua_State *L)
     return 0;
 }
 
-ML_RAISES static int ctx_assigned(lua_State *L)
+const luaL_Reg script_ctx[] = {
+    {"event", ctx_event}, {"log", ctx_log}, {"now", ctx_now}, {NULL, NULL}};
+
+/* ---- refused writes ----
+ *
+ * Each write that the API server, or the host in its place, refuses is logged: the script may drop
+ * the error that it gets. */
+
+/* Where the script called, or 0: in its own file, or in what that calls of others. */
+static int64_t line_of_call(lua_State *L, const char *file)
 {
-    return luaL_error(L, "ctx cannot be changed");
+    lua_Debug at;
+    for (int level = 1; level < LEVELS_MAX && lua_getstack(L, level, &at); level++)
+        if (lua_getinfo(L, "Sl", &at) && strcmp(at.short_src, file) == 0)
+            return at.currentline;
+    return 0;
 }
 
-ML_RAISES int script_open_ctx(lua_State *L)
+/* Scripts expect that somebody else may have made an object first. */
+static enum ml_log_level level_of_refusal(const struct ml_err *err)
 {
-    static const luaL_Reg functions[] = {{"event", ctx_event}, {"http", ctx_http},
-                                         {"log", ctx_log},     {"metric", ctx_metric},
-                                         {"now", ctx_now},     {NULL, NULL}};
-    static const char *const results[] = {"invalid", "terminal", NULL};
-    open_failures(L);
-    luaL_newlib(L, functions);
-    luaL_setfuncs(L, script_ctx_read, 0);
-    luaL_setfuncs(L, script_ctx_write, 0);
-    script_add_once(L);
-    script_push_library(L, "moonloop.result");
-    script_move_fields(L, -2, results);
-    script_guard_fields(L, "ctx");
-    lua_newuserdatauv(L, 0, 0); /* it outlives the run: no raw function stores into a userdata */
-    lua_createtable(L, 0, 3);
-    lua_pushvalue(L, -3);
-    lua_setfield(L, -2, "__index");
-    lua_pushcfunction(L, ctx_assigned);
-    lua_setfield(L, -2, "__newindex");
-    script_hide_metatable(L);
-    lua_setmetatable(L, -2);
-    lua_remove(L, -2);
-    return 1;
+    return strcmp(err->reason, "AlreadyExists") == 0 ? ML_LOG_INFO : ML_LOG_WARN;
+}
+
+/* "create Pod default/x", of the object that is reconciled. */
+static char *refusal_key(const struct ml_run *run)
+{
+    return ml_asprintf(ML_STR_FMT " %s", ML_STR_ARG(ml_object_key(run->thread.object)), run->what);
+}
+
+static void log_refusal(const struct ml_run *run, const struct ml_err *err, int64_t line)
+{
+    struct ml_script *script = run->thread.script;
+    const struct ml_cluster *cluster = script->cluster;
+    ML_AUTO_FREE char *key = refusal_key(run);
+    struct ml_repeat *repeat = ml_repeats_get(&script->refusals, ml_str_of(key));
+    if (!ml_repeat_failed(repeat, ml_str_of(err->message), ml_clock_monotonic(cluster->clock)))
+        return;
+    struct ml_str target = ml_str_of(run->what);
+    struct ml_str verb = ml_str_cut(&target, ' '), kind = ml_str_cut(&target, ' ');
+    ml_log(cluster->log, level_of_refusal(err), script->declaration.name,
+           "a write of the script was refused",
+           ML_OBJECT_FIELDS(script->declaration.name, script->binding.kinds[0]->kind,
+                            ml_object_key(run->thread.object)),
+           ML_S("reconcileID", run->id), ML_ERR(err), ML_S("errorKind", ml_err_name(err->kind)),
+           ML_S("script", script->declaration.file), ML_I(line > 0 ? "line" : "", line),
+           ML_STR_FIELD("verb", verb), ML_STR_FIELD("kind", kind), ML_STR_FIELD("target", target),
+           ML_S("reason", *err->reason ? err->reason : ml_err_name(err->kind)),
+           ML_REPEAT_FIELDS(repeat, -1));
+}
+
+ML_RAISES int ctx_refuse_write(lua_State *L, const struct ml_err *err)
+{
+    struct ml_run *run = script_thread_of(L)->run;
+    log_refusal(run, err, line_of_call(L, run->thread.script->declaration.file));
+    return ctx_fail(L, err);
+}
+
+void ctx_accept_write(struct ml_run *run)
+{
+    struct ml_script *script = run->thread.script;
+    if (script->refusals.by_id.len == 0)
+        return;
+    ML_AUTO_FREE char *key = refusal_key(run);
+    ml_repeats_over(&script->refusals, ml_str_of(key));
 }

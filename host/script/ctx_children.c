@@ -1,76 +1,20 @@
-/* What moonloop/children.lua builds on to carry out the children that reconcile returned: the
- * identity of each, which owned objects are not among them, deleting one to make it again.
- * ctx_apply.c has the applies. All of it checks as ctx does, whatever the library says. */
-#include "base/map.h"
+/* The primitives by which moonloop/children.lua carries out the children that reconcile returned:
+ * the identity of each, the owned objects that are not among them, deleting one to make it again,
+ * the inventory of those that cannot be owned. ctx_write.c has the applies. All of them check as
+ * ctx does, whatever the library says. */
+#include "kube/finalizers.h"
+#include "kube/tracked_children.h"
 #include "script/ctx_calls.h"
 #include "script/ctx_target.h"
 
 #define CALL "children"
 
-#define STRAYS_MAX 64 /* objects that one call lists: a run has no more writes */
-
-/* ---- what a run wants to be there ---- */
-
-struct wanted {
-    bool is_made; /* by ctx.ensure or ctx.create, so that what these set is wanted, too */
-    char name[];  /* "1 default/x" */
-};
-
-static struct wanted *find_wanted(const struct ml_run *run, size_t kind, struct ml_str key)
-{
-    char name[CTX_KEY_MAX + 24];
-    int len = snprintf(name, sizeof(name), "%zu " ML_STR_FMT, kind, ML_STR_ARG(key));
-    return ml_map_get(&run->wanted, (struct ml_str){name, (size_t)len});
-}
-
-ML_RAISES static struct wanted *note_wanted(lua_State *L, const struct ctx_kind *kind,
-                                            const char *key)
-{
-    struct ml_run *run = script_thread_of(L)->run;
-    struct wanted *wanted = find_wanted(run, kind->index, ml_str_of(key));
-    size_t bytes = sizeof(*wanted) + strlen(key) + 24;
-    if (wanted)
-        return wanted;
-    script_charge(L, bytes + 2 * sizeof(struct ml_map_slot));
-    run->charged += bytes + 2 * sizeof(struct ml_map_slot);
-    wanted = ml_zalloc(bytes);
-    snprintf(wanted->name, bytes - sizeof(*wanted), "%zu %s", kind->index, key);
-    ml_map_put(&run->wanted, ml_str_of(wanted->name), wanted);
-    return wanted;
-}
-
-ML_RAISES void children_note_wanted(lua_State *L, const struct ctx_kind *kind, const char *key)
-{
-    if (script_thread_of(L)->run && kind->use == ML_USE_OWNS)
-        note_wanted(L, kind, key);
-}
-
-ML_RAISES void children_note_made(lua_State *L, const struct ctx_kind *kind, const char *key)
-{
-    note_wanted(L, kind, key)->is_made = true;
-}
-
-void children_forget_wanted(struct ml_run *run)
-{
-    ml_map_each (&run->wanted, cursor, wanted)
-        free(wanted);
-    ml_map_fini(&run->wanted);
-}
-
-bool children_is_wanted(const struct ml_run *run, const struct ctx_kind *kind, const char *key)
-{
-    return find_wanted(run, kind->index, ml_str_of(key)) != NULL;
-}
-
-bool children_is_made(const struct ml_run *run, const struct ctx_kind *kind, const char *key)
-{
-    const struct wanted *wanted = find_wanted(run, kind->index, ml_str_of(key));
-    return wanted && wanted->is_made;
-}
+#define STRAYS_MAX    64 /* objects that one call lists: a run has no more writes */
+#define INVENTORY_MAX ((size_t)192 * 1024) /* bytes; all annotations may have 256 KiB */
 
 /* ---- before the first write ---- */
 
-/* The whole truth about a kind can be said only of what the script sees. */
+/* The library can only find the children of a kind that the script watches in full. */
 ML_RAISES static void check_child_kind(lua_State *L, const struct write_target *target)
 {
     if (!target->owned)
@@ -83,9 +27,9 @@ ML_RAISES static void check_child_kind(lua_State *L, const struct write_target *
                    target->call, target->kind.kind->kind, target->kind.selection->fields.ptr);
 }
 
-/* child_id(child, label): checks the object, and returns what tells it from all others, "Pod
- * default/x", and of one that the reconciled object cannot own its entry in the inventory, "v1 Pod
- * other/x". */
+/* child_id(child, label): checks the object, and returns its identity among the children, its name
+ * for messages, "Pod default/x", and, if the reconciled object cannot own it, its entry in the
+ * inventory, "v1 Pod other/x". */
 ML_RAISES static int child_id(lua_State *L)
 {
     struct write_target target;
@@ -93,14 +37,14 @@ ML_RAISES static int child_id(lua_State *L)
     lua_settop(L, 2);
     ctx_check_object(L, luaL_checkstring(L, 2), &target);
     check_child_kind(L, &target);
-    target.followed = followed_is(L, &target);
+    target.tracked = ctx_is_tracked(L, &target);
     ctx_complete_object(L, &target);
     const struct ml_kind *kind = target.kind.kind;
     lua_pushfstring(L, "%d %s", (int)target.kind.index, target.key);
     lua_pushfstring(L, "%s %s", kind->kind, target.key);
-    if (target.followed)
+    if (target.tracked)
         lua_pushfstring(L, "%s %s %s", kind->api_version, kind->kind, target.key);
-    return target.followed ? 3 : 2;
+    return target.tracked ? 3 : 2;
 }
 
 /* True: the caller has to yield, as some cache does not show yet what this run wrote. */
@@ -138,7 +82,7 @@ ML_RAISES static int may_write(lua_State *L)
     return 1;
 }
 
-/* ---- what is not among them ---- */
+/* ---- owned objects that are not children any more ---- */
 
 static int compare_descending(const void *a, const void *b)
 {
@@ -146,16 +90,8 @@ static int compare_descending(const void *a, const void *b)
                       ml_object_key(*(struct ml_object *const *)a));
 }
 
-bool ctx_is_once(const struct ml_gvk *gvk, struct ml_str json)
-{
-    struct ml_str label;
-    return ctx_is_secret(gvk) &&
-           ml_json_find(json, &label, "metadata", "labels", "moonloop.dev/once", NULL) &&
-           ml_str_is(label, "\"true\"");
-}
-
-/* A Secret of ctx.once goes with its owner alone: a run that does not call it must not lose its
- * values. */
+/* A Secret of ctx.once goes with its owner alone: its values survive a run that does
+ * not call it. */
 static bool is_once(struct ml_script *script, size_t kind, const struct ml_object *object)
 {
     const struct ml_gvk *gvk = &script->declaration.kinds[kind].gvk;
@@ -182,7 +118,7 @@ ML_RAISES static struct ml_object **push_strays(lua_State *L, const struct ml_st
     count = cursor = 0;
     while ((object = ml_store_next_owned(store, owner, &cursor))) {
         script_cpu_check(L);
-        if (!ml_object_deleting(object) && !find_wanted(run, kind, ml_object_key(object)) &&
+        if (!ml_object_deleting(object) && !children_is_wanted(run, kind, ml_object_key(object)) &&
             !is_once(run->thread.script, kind, object))
             found[count++] = object;
     }
@@ -241,8 +177,8 @@ ML_RAISES static int strays(lua_State *L)
 /* ---- made again ---- */
 
 /* An object is marked by its metatable, so that the mark goes with it. The address is a key there:
- * in one that marks to true, in that of a shape to its copy that marks. In the registry: what marks
- * an object that had none. */
+ * in one that marks to true, in one of key_order.c to its copy that marks. In the registry: the
+ * metatable that marks an object without one. */
 static const char recreate_key;
 
 /* [-0, +1] */
@@ -259,24 +195,24 @@ ML_RAISES static void push_plain_mark(lua_State *L)
     lua_rawsetp(L, LUA_REGISTRYINDEX, &recreate_key);
 }
 
-/* [-1, +1] For the metatable of a shape the one that marks as well. */
-ML_RAISES static void push_shape_mark(lua_State *L)
+/* [-1, +1] For the metatable of key_order.c the one that marks as well. */
+ML_RAISES static void push_ordering_mark(lua_State *L)
 {
-    int shape = lua_gettop(L);
-    if (lua_rawgetp(L, shape, &recreate_key) != LUA_TTABLE) {
-        lua_settop(L, shape);
+    int ordering = lua_gettop(L);
+    if (lua_rawgetp(L, ordering, &recreate_key) != LUA_TTABLE) {
+        lua_settop(L, ordering);
         lua_createtable(L, 0, 5);
-        for (lua_pushnil(L); lua_next(L, shape);) {
+        for (lua_pushnil(L); lua_next(L, ordering);) {
             lua_pushvalue(L, -2);
             lua_insert(L, -2);
-            lua_rawset(L, shape + 1);
+            lua_rawset(L, ordering + 1);
         }
         lua_pushboolean(L, 1);
-        lua_rawsetp(L, shape + 1, &recreate_key);
-        lua_pushvalue(L, shape + 1);
-        lua_rawsetp(L, shape, &recreate_key);
+        lua_rawsetp(L, ordering + 1, &recreate_key);
+        lua_pushvalue(L, ordering + 1);
+        lua_rawsetp(L, ordering, &recreate_key);
     }
-    lua_remove(L, shape);
+    lua_remove(L, ordering);
 }
 
 static bool is_marked(lua_State *L, int index)
@@ -288,9 +224,9 @@ static bool is_marked(lua_State *L, int index)
     return is;
 }
 
-static bool has_shape(lua_State *L, int index)
+static bool has_key_order(lua_State *L, int index)
 {
-    bool has = shape_keys(L, index);
+    bool has = key_order_keys(L, index);
     lua_pop(L, has);
     return has;
 }
@@ -305,10 +241,11 @@ ML_RAISES static int mark_recreate(lua_State *L)
         return 1;
     if (!lua_getmetatable(L, 1))
         push_plain_mark(L);
-    else if (has_shape(L, 1))
-        push_shape_mark(L);
+    else if (has_key_order(L, 1))
+        push_ordering_mark(L);
     else
-        return script_push_refusal(L, shape_is_array(L, 1) ? "a list" : "a table with a metatable");
+        return script_push_refusal(L,
+                                   script_is_array(L, 1) ? "a list" : "a table with a metatable");
     lua_setmetatable(L, 1);
     return 1;
 }
@@ -363,7 +300,7 @@ ML_RAISES static int new_checked(lua_State *L, int status ML_UNUSED, lua_KContex
     if (run->err.kind && run->err.kind != ML_EALREADY_EXISTS)
         return ctx_refuse_write(L, &run->err);
     ctx_check_object(L, luaL_checkstring(L, 2), &target);
-    target.followed = followed_is(L, &target);
+    target.tracked = ctx_is_tracked(L, &target);
     const struct ml_object *old = run->err.kind ? find_old(run, &target) : NULL;
     bool has_write = run->writes < run->thread.script->limits.writes_max;
     if (!old || !has_write) {
@@ -392,7 +329,7 @@ ML_RAISES static int recreate_child(lua_State *L)
     luaL_checkstring(L, 3);
     ctx_check_object(L, luaL_checkstring(L, 2), &target);
     check_child_kind(L, &target);
-    target.followed = followed_is(L, &target);
+    target.tracked = ctx_is_tracked(L, &target);
     ctx_complete_object(L, &target);
     script_charge_work(L);
     ctx_note_request(run, "create", &target.kind, target.key);
@@ -407,13 +344,171 @@ ML_RAISES static int recreate_child(lua_State *L)
     return lua_yieldk(L, 0, 0, new_checked);
 }
 
+/* ---- the inventory ----
+ *
+ * Children that cannot have the reconciled object as an owner reference: in another namespace, or
+ * cluster-scoped under a namespaced object. An annotation of the object lists them before they are
+ * made, so that none is lost whenever the process ends; the object has the controller's finalizer
+ * from the same write on. moonloop/children.lua decides what is listed and deleted. */
+
+/* The text of the annotation of a controller of this name. */
+static struct ml_str find_inventory(struct ml_str json, const char *controller)
+{
+    char name[sizeof(ML_TRACKED_INVENTORY) + 1 + SCRIPT_NAME_MAX];
+    snprintf(name, sizeof name, "%s/%s", ML_TRACKED_INVENTORY, controller);
+    return ml_tracked_annotation(json, name);
+}
+
+/* inventory(): the text of the reconciled object's annotation, with that of each name which the
+ * controller had formerly; and whether there is one of these. */
+ML_RAISES static int inventory(lua_State *L)
+{
+    struct ml_script *script = script_of(L);
+    const struct ml_declaration *declaration = &script->declaration;
+    bool is_former = false;
+    luaL_Buffer text;
+    ctx_may_wait(L, CALL);
+    ml_buf_clear(&script->opened);
+    ml_object_json(script_thread_of(L)->object, &script->opened);
+    struct ml_str json = ml_buf_str(&script->opened);
+    struct ml_str part = find_inventory(json, declaration->name);
+    luaL_buffinit(L, &text);
+    luaL_addlstring(&text, part.ptr, part.len);
+    for (size_t i = 0; declaration->formerly[i]; i++) {
+        part = find_inventory(json, declaration->formerly[i]);
+        is_former = is_former || part.len > 0;
+        luaL_addchar(&text, ',');
+        luaL_addlstring(&text, part.ptr, part.len);
+    }
+    luaL_pushresult(&text);
+    lua_pushboolean(L, is_former);
+    return 2;
+}
+
+/* Writes the whole patch into script->body: guards, the finalizer, and the annotation, which an
+ * empty text removes. Entries of former names go. */
+static void make_inventory_patch(struct ml_run *run, struct ml_str text)
+{
+    struct ml_script *script = run->thread.script;
+    const struct ml_declaration *declaration = &script->declaration;
+    const struct ml_object *object = run->thread.object;
+    struct ml_str rv = run->version ? ml_str_of(run->version) : ml_object_rv(object);
+    struct ml_json_writer writer;
+    ml_buf_clear(&script->overlay);
+    ml_buf_clear(&script->body);
+    ml_json_writer_init(&writer, &script->overlay);
+    if (text.len > 0)
+        ml_json_string(&writer, text);
+    else
+        ml_json_raw(&writer, ML_STR("null"));
+    ml_finalizers_patch(object, rv, ml_str_of(declaration->finalizer),
+                        declaration->former_finalizers, true, &script->body);
+    script->body.len -= strlen("}}"); /* of the metadata and of the object */
+    ml_buf_printf(&script->body, ",\"annotations\":{\"%s/%s\":" ML_STR_FMT, ML_TRACKED_INVENTORY,
+                  declaration->name, ML_STR_ARG(ml_buf_str(&script->overlay)));
+    for (size_t i = 0; declaration->formerly[i]; i++)
+        ml_buf_printf(&script->body, ",\"%s/%s\":null", ML_TRACKED_INVENTORY,
+                      declaration->formerly[i]);
+    ml_buf_puts(&script->body, "}}}");
+}
+
+ML_RAISES static int inventory_written(lua_State *L, int status ML_UNUSED,
+                                       lua_KContext context ML_UNUSED)
+{
+    struct ml_run *run = script_thread_of(L)->run;
+    if (run->err.kind)
+        return ctx_refuse_write(L, &run->err);
+    ctx_accept_write(run);
+    lua_pushboolean(L, 1);
+    return 1;
+}
+
+/* write_inventory(text): true, or nil and the error. */
+ML_RAISES static int write_inventory(lua_State *L)
+{
+    struct ml_run *run = ctx_may_wait(L, CALL);
+    const struct ml_object *object = run->thread.object;
+    struct ml_str text = script_check_str(L, 1);
+    lua_settop(L, 1);
+    if (text.len > INVENTORY_MAX)
+        return luaL_error(L,
+                          CALL ": the list of those that cannot be owned has %d bytes; at most %d",
+                          (int)text.len, (int)INVENTORY_MAX);
+    struct write_target target = {
+        .call = CALL,
+        .kind = ctx_kind_of(L, &run->thread.script->declaration.kinds[0].gvk),
+        .ns = ml_object_namespace(object),
+        .name = ml_object_name(object),
+    };
+    ctx_write_key(target.ns, target.name, target.key);
+    make_inventory_patch(run, text);
+    run->has_finalizer = true; /* by this very write */
+    const struct ml_client_request request = {.verb = ML_VERB_PATCH_MERGE,
+                                              .body = ml_buf_str(&run->thread.script->body)};
+    ctx_send_write(L, "patch", &target, request, false);
+    return lua_yieldk(L, 0, 0, inventory_written);
+}
+
+/* Finds the owned kind of an entry, "v1 ConfigMap other/x", by group and kind: the script may have
+ * gone to another version. NULL; or "unknown": its kind has left owns; or "gone": somebody else has
+ * written the text. */
+ML_RAISES static const char *find_entry(lua_State *L, struct ml_str entry, struct write_target *out)
+{
+    const struct ml_declaration *declaration = &script_of(L)->declaration;
+    struct ml_gvk gvk;
+    struct ml_str api_version = ml_str_cut(&entry, ' '), kind = ml_str_cut(&entry, ' ');
+    if (!ml_gvk_parse(api_version, kind, &gvk) || entry.len == 0 || entry.len >= CTX_KEY_MAX)
+        return "gone";
+    for (size_t i = 0; i < declaration->kind_count; i++) {
+        const struct ml_script_kind *declared = &declaration->kinds[i];
+        if (declared->use != ML_USE_OWNS || !ml_str_eq(declared->gvk.group, gvk.group) ||
+            !ml_str_eq(declared->gvk.kind, gvk.kind))
+            continue;
+        *out = (struct write_target){
+            .call = CALL, .kind = ctx_kind_of(L, &declared->gvk), .owned = true, .tracked = true};
+        snprintf(out->key, sizeof out->key, ML_STR_FMT, ML_STR_ARG(entry));
+        return NULL;
+    }
+    return "unknown";
+}
+
+/* followed(entry): the object, if it is there and marked as ours; "going": it is being deleted;
+ * "gone"; or "unknown": its kind has left owns. */
+ML_RAISES static int tracked_child(lua_State *L)
+{
+    struct ml_run *run = ctx_may_wait(L, CALL);
+    struct ml_script *script = run->thread.script;
+    struct write_target target;
+    const char *none = find_entry(L, script_check_str(L, 1), &target);
+    if (none) {
+        lua_pushstring(L, none);
+        return 1;
+    }
+    const struct ml_object *object = ctx_cached(&target.kind, target.key);
+    reads_object(run->reads, target.kind.index, ml_str_of(target.key), object);
+    if (!object || !ctx_controls(run, &target, object)) {
+        lua_pushliteral(L, "gone");
+    } else if (ml_object_deleting(object)) {
+        lua_pushliteral(L, "going");
+    } else {
+        ml_buf_clear(&script->opened);
+        ml_object_json(object, &script->opened);
+        script_push_lazy(L, ml_buf_str(&script->opened), 0);
+    }
+    return 1;
+}
+
 const luaL_Reg script_children[] = {{"apply_child", ctx_apply_child},
                                     {"await_owned", await_owned},
                                     {"child_id", child_id},
                                     {"delete_child", ctx_delete},
+                                    {"event", ctx_event},
+                                    {"followed", tracked_child},
+                                    {"inventory", inventory},
                                     {"is_recreate", is_recreate},
                                     {"mark_recreate", mark_recreate},
                                     {"may_write", may_write},
                                     {"recreate_child", recreate_child},
                                     {"strays", strays},
+                                    {"write_inventory", write_inventory},
                                     {NULL, NULL}};

@@ -1,5 +1,5 @@
-/* L5 script, private. The object that a script wants to write: how ctx_write.c, ctx_apply.c and
- * ctx_children.c check it, complete it and send it. The functions are in ctx_write.c. */
+/* L5 script, private. The object that a script wants to write: how it is checked, completed and
+ * sent (ctx_target.c), and whether it may be written when it exists (ownership.c). */
 #pragma once
 
 #include "script/ctx.h"
@@ -16,18 +16,23 @@ struct write_target {
     struct ml_str guard_rv;          /* its version; empty: any */
     bool guard_absent;               /* an apply must find none */
     bool adopt;                      /* an object that nobody controls is taken over */
-    bool followed;                   /* a child that cannot have the owner reference */
+    bool tracked;                    /* a child that cannot have the owner reference */
     char key[CTX_KEY_MAX];
     bool owned; /* the reconciled object becomes its controller */
 };
 
+/* ---- ctx_target.c ---- */
+
 /* The table at stack index 1. Raises, beginning with `call`, for what is no object of a declared
  * kind. `call` lives as long as the target. */
 ML_RAISES void ctx_check_object(lua_State *L, const char *call, struct write_target *target);
+/* Writes `json` with `patch` merged over it into script->body. */
+ML_RAISES void ctx_merge_into_body(lua_State *L, const char *call, const struct ml_buf *json,
+                                   const struct ml_buf *patch);
 /* Writes the object with namespace, owner reference and guards into script->body, and notes that
  * the run wants it. */
 ML_RAISES void ctx_complete_object(lua_State *L, const struct write_target *target);
-/* What was written has to be looked at again whatever somebody changes of it. */
+/* Any later change of the object that was written wakes the key. */
 void ctx_note_written(struct ml_run *run, const struct write_target *target);
 /* The body of the request is script->body, if it has one. For the caller to yield. */
 ML_RAISES void ctx_send_write(lua_State *L, const char *verb, const struct write_target *target,
@@ -40,10 +45,38 @@ void ctx_write_references(struct ml_json_writer *writer, const struct ml_script 
 /* Reads the options of ctx.ensure and ctx.apply, a table at stack index 2 or nothing. */
 ML_RAISES void ctx_read_write_options(lua_State *L, struct write_target *target);
 
-/* ownership.c: may an object that exists be written? */
+/* "At x", or "nothing". */
+const char *ctx_owner_text(const struct ml_owner *owner, char out[OWNER_TEXT_MAX]);
+
+/* A field of a JSON object; empty when there is none. */
+struct ml_str ctx_json_field(struct ml_str object, const char *field);
+/* The text of a field that is a string without escapes, as names have none; else empty. */
+struct ml_str ctx_plain_field(struct ml_str object, const char *field);
+/* Counts the owner references in an object's metadata. `out`: the first that is the controller; its
+ * kind has ptr NULL when there is none. */
+size_t ctx_read_owners(struct ml_str metadata, struct ml_owner *out);
+
+/* The continuation of a write: the object as it was written, or nil and the error. */
+ML_RAISES int ctx_write_answered(lua_State *L, int status, lua_KContext context);
+
+/* The objects that a run wants to be there. `key`: as in write_target. */
+bool children_is_wanted(const struct ml_run *run, size_t kind, struct ml_str key);
+/* Is the object in this JSON a Secret of ctx.once? */
+bool ctx_is_once(const struct ml_gvk *gvk, struct ml_str json);
+/* It is wanted as ctx.ensure or ctx.create makes it: no apply of this run removes what these set.
+ */
+ML_RAISES void children_note_made(lua_State *L, const struct ctx_kind *kind, const char *key);
+bool children_is_made(const struct ml_run *run, const struct ctx_kind *kind, const char *key);
+
+/* Is it a child that the reconciled object cannot own? */
+bool ctx_is_tracked(lua_State *L, const struct write_target *target);
+
+/* ---- ownership.c ---- */
+
+/* May an object that exists be written? */
 enum claim {
     CLAIM_WRITE,      /* yes; for an owned kind, `guard_uid` is set */
-    CLAIM_ADOPT,      /* yes, and it becomes ours thereby; `guard_rv` is set, too */
+    CLAIM_ADOPT,      /* yes, and the write makes it ours; `guard_rv` is set, too */
     CLAIM_ASK_SERVER, /* send a GET, and ask ctx_claim_answer */
     CLAIM_REFUSED,    /* no; nil and the error are pushed */
 };
@@ -66,56 +99,3 @@ ML_RAISES void ctx_send_adoption(lua_State *L, const struct write_target *target
  * so that the next one removes those that it does not give. True: for the caller to yield, and then
  * to apply again. */
 ML_RAISES bool ctx_send_joined_fields(lua_State *L, const struct write_target *target);
-
-/* "At x", or "nothing". */
-const char *ctx_owner_text(const struct ml_owner *owner, char out[OWNER_TEXT_MAX]);
-
-/* A field of a JSON object; empty when there is none. */
-struct ml_str ctx_json_field(struct ml_str object, const char *field);
-/* The text of a field that is a string without escapes, as names have none; else empty. */
-struct ml_str ctx_plain_field(struct ml_str object, const char *field);
-/* Counts the owner references in an object's metadata. `out`: the first that is the controller; its
- * kind has ptr NULL when there is none. */
-size_t ctx_read_owners(struct ml_str metadata, struct ml_owner *out);
-
-/* The continuation of a write: the object as it was written, or nil and the error. */
-ML_RAISES int ctx_write_answered(lua_State *L, int status, lua_KContext context);
-ML_RAISES int ctx_delete(lua_State *L);
-/* once.c: adopt(secret) → the Secret as it was read, if nobody controls it and this controller made
- * it, with the reconciled object as its controller; or nil and the error. Also of a kind in uses.
- */
-ML_RAISES int ctx_adopt(lua_State *L);
-
-/* ctx_apply.c */
-ML_RAISES int ctx_apply(lua_State *L);
-/* apply_child(child, label): applies an object of a list of children. "kept": it is as it has to
- * be. "applied". "leaving": it is being deleted, nothing was sent. "full": it has to be written,
- * and the run has no write left. Or nil and the error; AlreadyExists for an object that the
- * reconciled one does not control. `label` begins messages. */
-ML_RAISES int ctx_apply_child(lua_State *L);
-
-/* generate_name.c: if the object at stack index 1 has a generateName and no name, replaces it by a
- * copy with a name that the next try has as well. */
-ML_RAISES void ctx_generate_name(lua_State *L, const char *call);
-void ctx_forget_generated(struct ml_run *run);
-
-/* ctx_children.c: the objects that a run wants to be there. `key`: as in write_target. */
-bool children_is_wanted(const struct ml_run *run, const struct ctx_kind *kind, const char *key);
-/* Is the object in this JSON a Secret of ctx.once? */
-bool ctx_is_once(const struct ml_gvk *gvk, struct ml_str json);
-ML_RAISES void children_note_wanted(lua_State *L, const struct ctx_kind *kind, const char *key);
-/* It is wanted as ctx.ensure or ctx.create makes it: no apply of this run removes what these set.
- */
-ML_RAISES void children_note_made(lua_State *L, const struct ctx_kind *kind, const char *key);
-bool children_is_made(const struct ml_run *run, const struct ctx_kind *kind, const char *key);
-void children_forget_wanted(struct ml_run *run);
-extern const luaL_Reg script_children[]; /* functions of the library's `host` */
-
-/* followed.c: children that the reconciled object cannot own. */
-bool followed_is(lua_State *L, const struct write_target *target);
-/* Raises when the script cannot have such a child. */
-ML_RAISES void followed_check(lua_State *L, const struct write_target *target);
-/* The member "annotations" of its metadata, which says whose it is. */
-void followed_write_mark(struct ml_json_writer *writer, const struct ml_script *script,
-                         const struct ml_object *owner);
-extern const luaL_Reg script_followed[]; /* functions of the library's `host` */

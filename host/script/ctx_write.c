@@ -1,317 +1,138 @@
-/* ctx.create, ensure, patch and delete. Each checks its object, adds the namespace and the owner
- * reference, sends the request and yields; the continuation that the yield names handles the
- * answer. ctx_apply.c has ctx.apply. */
+/* ctx.create, ensure, apply, patch and delete. Each checks its object, adds the namespace and the
+ * owner reference, sends the request and yields; the continuation that the yield names handles the
+ * answer. */
 #include "codec/json_diff.h"
-#include "kube/selector.h"
 #include "script/ctx_calls.h"
 #include "script/ctx_target.h"
 
-/* An apply that is to make an object says that it has this version: no object has it. */
-#define VERSION_OF_NOTHING "1"
+/* ---- metadata.generateName ----
+ *
+ * Of ctx.ensure and ctx.create. A server that makes the name makes another one each time that a
+ * request is repeated. Here it follows from the owner's uid, the kind, the namespace, the
+ * generateName and the number of its uses in the run: the next try of a reconcile comes to the same
+ * name, whatever happened to the reply. */
 
-struct ml_str ctx_json_field(struct ml_str object, const char *field)
-{
-    struct ml_str raw = {"", 0};
-    ml_json_find(object, &raw, field, NULL);
-    return raw;
-}
+#define SUFFIX_LEN    10 /* characters: 2e14 names */
+#define GENERATED_MAX 63 /* as the API server's own generated names */
 
-struct ml_str ctx_plain_field(struct ml_str object, const char *field)
-{
-    struct ml_str raw = ctx_json_field(object, field);
-    if (raw.len < 2 || raw.ptr[0] != '"' || memchr(raw.ptr, '\\', raw.len))
-        return (struct ml_str){"", 0};
-    return (struct ml_str){raw.ptr + 1, raw.len - 2};
-}
+/* How often a run has used a generateName. */
+struct generated {
+    size_t uses;
+    char key[];
+};
 
-size_t ctx_read_owners(struct ml_str metadata, struct ml_owner *out)
-{
-    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
-    struct ml_str reference;
-    size_t count = 0;
-    *out = (struct ml_owner){.uid = {"", 0}};
-    ml_json_reader_init(&reader, ctx_json_field(metadata, "ownerReferences"), 0);
-    if (ml_json_next(&reader) != ML_JSON_ARRAY)
-        return 0;
-    for (; (reference = ml_json_skip(&reader)).len > 0; count++)
-        if (!out->kind.ptr && ml_str_is(ctx_json_field(reference, "controller"), "true"))
-            *out = (struct ml_owner){.kind = ctx_plain_field(reference, "kind"),
-                                     .name = ctx_plain_field(reference, "name"),
-                                     .uid = ctx_plain_field(reference, "uid")};
-    return count;
-}
-
-const char *ctx_owner_text(const struct ml_owner *owner, char out[OWNER_TEXT_MAX])
-{
-    if (!owner->kind.ptr)
-        return "nothing";
-    snprintf(out, OWNER_TEXT_MAX, ML_STR_FMT " " ML_STR_FMT, ML_STR_ARG(owner->kind),
-             ML_STR_ARG(owner->name));
-    return out;
-}
-
-/* A namespaced object can own objects of its own namespace only. */
-ML_RAISES static void check_owner_namespace(lua_State *L, const struct write_target *target)
-{
-    const struct ml_object *owner = script_thread_of(L)->object;
-    const struct ml_kind *owner_kind = script_of(L)->binding.kinds[0];
-    struct ml_str owner_ns = ml_object_namespace(owner);
-    if (owner_ns.len == 0 || ml_str_eq(owner_ns, target->ns))
-        return;
-    lua_pushlstring(L, target->ns.ptr, target->ns.len);
-    lua_pushlstring(L, owner_ns.ptr, owner_ns.len);
-    luaL_error(L,
-               "%s: a %s in namespace '%s' cannot be owned by a %s in namespace '%s'; to write "
-               "it without an owner, declare the kind in uses",
-               target->call, target->kind.kind->kind, lua_tostring(L, -2), owner_kind->kind,
-               lua_tostring(L, -1));
-}
-
-/* Encodes the stringData of the Secret in script->outgoing. Returns its metadata. */
-ML_RAISES static struct ml_str encode_strings(lua_State *L, struct ml_str metadata)
-{
-    struct ml_script *script = script_of(L);
-    ml_buf_clear(&script->body);
-    if (!secret_encode_strings(ml_buf_str(&script->outgoing), &script->body))
-        return metadata;
-    const struct ml_buf encoded = script->body;
-    script->body = script->outgoing;
-    script->outgoing = encoded;
-    script_cpu_check(L);
-    return ctx_json_field(ml_buf_str(&script->outgoing), "metadata");
-}
-
-/* `name`: that of the metadata, or empty if it has none that is a plain text. */
-ML_RAISES static void check_name(lua_State *L, const char *call, struct ml_str metadata,
-                                 struct ml_str name)
-{
-    struct ml_err err = ML_ERR_INIT;
-    if (ml_name_check(name, &err) == 0)
-        return;
-    bool is_given = name.len == 0 && ctx_json_field(metadata, "name").len > 0;
-    bool generates = name.len == 0 && ctx_json_field(metadata, "generateName").len > 0;
-    luaL_error(L, "%s: metadata.name %s%s", call, is_given ? "is no text" : err.message,
-               generates ? "; a generateName is for ctx.ensure and ctx.create" : "");
-}
-
-ML_RAISES void ctx_check_object(lua_State *L, const char *call, struct write_target *target)
-{
-    struct ml_buf *out = &script_of(L)->outgoing;
-    struct ml_gvk gvk;
-    struct ml_err err = ML_ERR_INIT;
-    if (!lua_istable(L, 1))
-        luaL_error(L, "%s: expected an object as in a manifest, got a %s", call,
-                   luaL_typename(L, 1));
-    script_encode(L, 1, "", out);
-    struct ml_str json = ml_buf_str(out), metadata = ctx_json_field(json, "metadata");
-    struct ml_str api_version = ctx_plain_field(json, "apiVersion"),
-                  kind = ctx_plain_field(json, "kind");
-    script_cpu_check(L);
-    if (!ml_gvk_parse(api_version, kind, &gvk))
-        luaL_error(L, "%s: the object needs apiVersion and kind, as in a manifest", call);
-    const struct ctx_kind found = ctx_kind_of(L, &gvk);
-    if (ctx_is_secret(&gvk))
-        metadata = encode_strings(L, metadata);
-    *target = (struct write_target){.call = call, .kind = found, .metadata = metadata};
-    target->name = ctx_plain_field(metadata, "name");
-    check_name(L, call, metadata, target->name);
-    struct ml_str ns = ctx_plain_field(metadata, "namespace"),
-                  raw = ctx_json_field(metadata, "namespace");
-    /* "" and null mean that the host chooses the namespace, as for kubectl. */
-    bool has_ns = raw.len > 0 && !ml_str_is(raw, "\"\"") && !ml_str_is(raw, "null");
-    if (has_ns && ml_name_check(ns, &err) < 0)
-        luaL_error(L, "%s: metadata.namespace %s", call, err.message);
-    target->ns = ctx_namespace(L, call, target->kind.kind, ns);
-    ctx_write_key(target->ns, target->name, target->key);
-    target->uid = ctx_plain_field(metadata, "uid");
-    target->rv = ctx_plain_field(metadata, "resourceVersion");
-    target->owned = target->kind.use == ML_USE_OWNS;
-    target->adopt = script_of(L)->kinds[target->kind.index].adopts;
-}
-
-ML_RAISES void ctx_read_write_options(lua_State *L, struct write_target *target)
-{
-    if (lua_isnoneornil(L, 2))
-        return;
-    if (!lua_istable(L, 2))
-        luaL_error(L, "%s: expected options as in { adopt = true }, got a %s", target->call,
-                   luaL_typename(L, 2));
-    script_check_fields(L, target->call, "write", 2);
-    int type = script_push_field(L, 2, "adopt");
-    if (type != LUA_TNIL && type != LUA_TBOOLEAN)
-        luaL_error(L, "%s: adopt: expected true or false, got a %s", target->call,
-                   lua_typename(L, type));
-    target->adopt = target->adopt || lua_toboolean(L, -1);
-    lua_pop(L, 1);
-}
-
-/* An object that the label selector of the watch leaves out would never show in the cache: the
- * script would create it again and again. */
-ML_RAISES static void check_watched_labels(lua_State *L, const struct write_target *target)
-{
-    struct ml_str labels = ctx_json_field(target->metadata, "labels"), missed;
-    if (ml_label_selector_matches(target->kind.selection->labels, labels, &missed))
-        return;
-    lua_pushlstring(L, missed.ptr, missed.len);
-    luaL_error(L,
-               "%s: this script watches the objects of %s with the labels '%s' only, and would "
-               "never see this one: '%s' does not hold for its metadata.labels",
-               target->call, target->kind.kind->kind, target->kind.selection->labels.ptr,
-               lua_tostring(L, -1));
-}
-
-void ctx_write_references(struct ml_json_writer *writer, const struct ml_script *script,
-                          const struct ml_object *owner, struct ml_str metadata)
-{
-    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
-    const struct ml_kind *kind = script->binding.kinds[0];
-    struct ml_str reference;
-    ml_json_reader_init(&reader, ctx_json_field(metadata, "ownerReferences"), 0);
-    ml_json_key(writer, ML_STR("ownerReferences"));
-    ml_json_begin_array(writer);
-    if (ml_json_next(&reader) == ML_JSON_ARRAY)
-        while ((reference = ml_json_skip(&reader)).len > 0)
-            ml_json_raw(writer, reference);
-    ml_json_begin_object(writer);
-    ml_json_put_string(writer, "apiVersion", ml_str_of(kind->api_version));
-    ml_json_put_string(writer, "kind", ml_str_of(kind->kind));
-    ml_json_put_string(writer, "name", ml_object_name(owner));
-    ml_json_put_string(writer, "uid", ml_object_uid(owner));
-    ml_json_put_bool(writer, "controller", true);
-    ml_json_put_bool(writer, "blockOwnerDeletion", true);
-    ml_json_end_object(writer);
-    ml_json_end_array(writer);
-}
-
-/* Writes `json` with `patch` merged over it into script->body. */
-ML_RAISES static void merge_into_body(lua_State *L, const char *call, const struct ml_buf *json,
-                                      const struct ml_buf *patch)
-{
-    struct ml_buf *body = &script_of(L)->body;
-    struct ml_err err = ML_ERR_INIT;
-    ml_buf_clear(body);
-    if (ml_json_merge(ml_buf_str(json), ml_buf_str(patch), body, &err) < 0)
-        luaL_error(L, "%s: %s", call, err.message);
-}
-
-/* What the server is to check before an apply. */
-static void write_guards(struct ml_json_writer *writer, const struct write_target *target)
-{
-    if (target->guard_uid.len > 0)
-        ml_json_put_string(writer, "uid", target->guard_uid);
-    if (target->guard_absent)
-        ml_json_put_string(writer, "resourceVersion", ML_STR(VERSION_OF_NOTHING));
-    else if (target->guard_rv.len > 0)
-        ml_json_put_string(writer, "resourceVersion", target->guard_rv);
-}
-
-ML_RAISES void ctx_complete_object(lua_State *L, const struct write_target *target)
-{
-    struct ml_script *script = script_of(L);
-    const struct ml_object *owner = script_thread_of(L)->object;
-    struct ml_owner controller;
-    char other[OWNER_TEXT_MAX];
-    bool has_ours = false;
-    if (ctx_read_owners(target->metadata, &controller) > SCRIPT_OWNERS_MAX)
-        luaL_error(L, "%s: metadata.ownerReferences: at most %d", target->call, SCRIPT_OWNERS_MAX);
-    check_watched_labels(L, target);
-    script_cpu_check(L);
-    if (target->followed)
-        followed_check(L, target);
-    if (target->owned && !target->followed) {
-        check_owner_namespace(L, target);
-        has_ours = ml_str_eq(controller.uid, ml_object_uid(owner));
-        if (controller.uid.len > 0 && !has_ours)
-            luaL_error(L, "%s: the object already has another controller, %s", target->call,
-                       ctx_owner_text(&controller, other));
-    }
-    struct ml_json_writer writer;
-    ml_buf_clear(&script->overlay);
-    ml_json_writer_init(&writer, &script->overlay);
-    ml_json_begin_object(&writer);
-    ml_json_key(&writer, ML_STR("metadata"));
-    ml_json_begin_object(&writer);
-    if (target->ns.len > 0)
-        ml_json_put_string(&writer, "namespace", target->ns);
-    if (target->followed)
-        followed_write_mark(&writer, script, owner);
-    else if (target->owned && !has_ours)
-        ctx_write_references(&writer, script, owner, target->metadata);
-    write_guards(&writer, target);
-    ml_json_end_object(&writer);
-    ml_json_end_object(&writer);
-    merge_into_body(L, target->call, &script->outgoing, &script->overlay);
-    children_note_wanted(L, &target->kind, target->key);
-}
-
-/* Changes of what the cache does not have in full, or perhaps not at all, are not known. */
-void ctx_note_written(struct ml_run *run, const struct write_target *target)
-{
-    const struct ml_selection *selection = target->kind.selection;
-    if (!target->kind.informer || selection->metadata_only || selection->fields.len > 0) {
-        reads_give_up(run->reads, "it writes what is not watched in full");
-        return;
-    }
-    const struct ml_object *object = ctx_cached(&target->kind, target->key);
-    reads_whole(run->reads,
-                reads_object(run->reads, target->kind.index, ml_str_of(target->key), object));
-}
-
-ML_RAISES void ctx_send_write(lua_State *L, const char *verb, const struct write_target *target,
-                              struct ml_client_request request, bool wait_for_cache)
+/* Counts the uses of the text on top, from 1. */
+ML_RAISES static size_t count_use(lua_State *L)
 {
     struct ml_run *run = script_thread_of(L)->run;
-    const struct ml_script *script = run->thread.script;
-    size_t writes_max = script->limits.writes_max;
-    script_cpu_check(L);
-    if (run->writes++ >= writes_max)
-        luaL_error(L, "more than %d writes in one reconcile", (int)writes_max);
-    script_charge_work(L);
-    ctx_note_request(run, verb, &target->kind, target->key);
-    ctx_note_written(run, target);
-    request.kind = target->kind.kind;
-    request.ns = target->ns;
-    request.name = target->name;
-    if (!request.field_manager)
-        request.field_manager = script->field_manager;
-    const struct ml_write write = {
-        .request = request,
-        .expectations = script->binding.expectations,
-        .informer = target->kind.informer,
-        .key = ml_object_key(run->thread.object),
-        .owner_uid = target->owned ? ml_object_uid(run->thread.object) : ML_STR(""),
-    };
-    if (!run_lacks_finalizer(run)) {
-        run_write(run, &write, wait_for_cache);
+    struct ml_str key = script_check_str(L, -1);
+    struct generated *generated = ml_map_get(&run->generated, key);
+    if (generated)
+        return ++generated->uses;
+    size_t bytes = sizeof(*generated) + key.len + 2 * sizeof(struct ml_map_slot);
+    script_charge(L, bytes);
+    run->charged += bytes;
+    generated = ml_alloc(sizeof(*generated) + key.len);
+    generated->uses = 1;
+    memcpy(generated->key, key.ptr, key.len);
+    ml_map_put(&run->generated, (struct ml_str){generated->key, key.len}, generated);
+    return 1;
+}
+
+/* The alphabet of the API server's generated names: without vowels, as these make words, and
+ * without 0, 1 and 3. */
+static void write_suffix(uint64_t hash, char out[SUFFIX_LEN + 1])
+{
+    static const char alphabet[] = "bcdfghjklmnpqrstvwxz2456789";
+    hash ^= hash >> 32; /* the last bytes of a text reach few of the upper bits */
+    hash *= UINT64_C(0x9e3779b97f4a7c15);
+    hash ^= hash >> 29;
+    for (int i = 0; i < SUFFIX_LEN; i++, hash /= sizeof(alphabet) - 1)
+        out[i] = alphabet[hash % (sizeof(alphabet) - 1)];
+    out[SUFFIX_LEN] = '\0';
+}
+
+/* [-0, +1] A field of the table at `index` as text, "" when it is none. */
+ML_RAISES static void push_text(lua_State *L, int index, const char *field)
+{
+    if (script_push_field(L, index, field) == LUA_TSTRING)
+        return;
+    lua_pop(L, 1);
+    lua_pushliteral(L, "");
+}
+
+/* [-0, +1] The name for the object whose metadata are at `metadata`. */
+ML_RAISES static void push_name(lua_State *L, int metadata, struct ml_str prefix)
+{
+    static const char *const fields[] = {"apiVersion", "kind"};
+    struct ml_str uid = ml_object_uid(script_thread_of(L)->object);
+    char suffix[SUFFIX_LEN + 1];
+    int first = lua_gettop(L) + 1;
+    lua_pushlstring(L, uid.ptr, uid.len);
+    for (size_t i = 0; i < ML_COUNT(fields); i++) {
+        lua_pushliteral(L, "\n");
+        push_text(L, 1, fields[i]);
+    }
+    lua_pushliteral(L, "\n");
+    push_text(L, metadata, "namespace");
+    lua_pushliteral(L, "\n");
+    lua_pushlstring(L, prefix.ptr, prefix.len);
+    lua_concat(L, lua_gettop(L) - first + 1);
+    size_t use = count_use(L);
+    lua_pushfstring(L, "\n%d", (int)use);
+    lua_concat(L, 2);
+    write_suffix(ml_str_hash(script_check_str(L, -1)), suffix);
+    lua_pop(L, 1);
+    lua_pushlstring(L, prefix.ptr, ML_MIN(prefix.len, (size_t)(GENERATED_MAX - SUFFIX_LEN)));
+    lua_pushstring(L, suffix);
+    lua_concat(L, 2);
+}
+
+/* [-0, +1] metadata.generateName of the object at index 1, if its metadata, which are on top, ask
+ * for a name. False: they do not, and nothing was pushed. */
+ML_RAISES static bool push_prefix(lua_State *L)
+{
+    int metadata = lua_gettop(L);
+    lazy_complete(L, metadata);
+    push_text(L, metadata, "name");
+    bool has_name = script_str(L, -1).len > 0;
+    lua_pop(L, 1);
+    push_text(L, metadata, "generateName");
+    if (!has_name && script_str(L, -1).len > 0)
+        return true;
+    lua_pop(L, 1);
+    return false;
+}
+
+/* If the object at stack index 1 has a generateName and no name, replaces it by a copy with a name
+ * that the next try has as well. */
+ML_RAISES static void generate_name(lua_State *L, const char *call)
+{
+    int top = lua_gettop(L);
+    ctx_may_wait(L, call);
+    if (!lua_istable(L, 1))
+        return;
+    lazy_complete(L, 1);
+    if (script_push_field(L, 1, "metadata") != LUA_TTABLE || !push_prefix(L)) {
+        lua_settop(L, top);
         return;
     }
-    script_charge(L, run_held_bytes(&write));
-    run->charged += run_held_bytes(&write);
-    run_write_later(run, &write, wait_for_cache);
+    script_push_copy(L, 1);
+    script_push_copy(L, top + 1);
+    push_name(L, top + 1, script_str(L, top + 2)); /* behind the metadata and the prefix */
+    lua_setfield(L, -2, "name");
+    lua_setfield(L, -2, "metadata");
+    lua_replace(L, 1);
+    lua_settop(L, top);
 }
+
+/* ---- ensure and create ---- */
 
 ML_RAISES static void send_create(lua_State *L, const struct write_target *target)
 {
     const struct ml_client_request request = {.verb = ML_VERB_CREATE,
                                               .body = ml_buf_str(&script_of(L)->body)};
     ctx_send_write(L, "create", target, request, true);
-}
-
-void ctx_send_get(struct ml_run *run, const struct write_target *target)
-{
-    const struct ml_client_request request = {
-        .verb = ML_VERB_GET, .kind = target->kind.kind, .ns = target->ns, .name = target->name};
-    ctx_note_request(run, "get", &target->kind, target->key);
-    run_read(run, &request);
-}
-
-ML_RAISES int ctx_write_answered(lua_State *L, int status, lua_KContext context)
-{
-    struct ml_run *run = script_thread_of(L)->run;
-    if (run->err.kind)
-        return ctx_refuse_write(L, &run->err);
-    ctx_accept_write(run);
-    return ctx_answered(L, status, context);
 }
 
 static int ensure_existing(lua_State *L, int status, lua_KContext context);
@@ -441,7 +262,7 @@ ML_RAISES static int ctx_ensure(lua_State *L)
 {
     ctx_count_read(L);
     lua_settop(L, 2);
-    ctx_generate_name(L, ENSURE_CALL);
+    generate_name(L, ENSURE_CALL);
     return ensure_now(L, LUA_OK, 0);
 }
 
@@ -450,13 +271,258 @@ ML_RAISES static int ctx_create(lua_State *L)
     struct write_target target;
     ctx_may_wait(L, CREATE_CALL);
     lua_settop(L, 1);
-    ctx_generate_name(L, CREATE_CALL);
+    generate_name(L, CREATE_CALL);
     ctx_check_object(L, CREATE_CALL, &target);
     ctx_complete_object(L, &target);
     children_note_made(L, &target.kind, target.key);
     send_create(L, &target);
     return lua_yieldk(L, 0, 0, ctx_write_answered);
 }
+
+/* ---- ctx.apply ----
+ *
+ * Also the applies of the children that reconcile returned. Sent only when the object or the given
+ * fields have changed since the last time. */
+
+#define APPLIED_MAX 10000 /* objects of one script; when it is full, all are forgotten */
+
+static char *applied_key(const struct write_target *target)
+{
+    const struct ml_kind *kind = target->kind.kind;
+    return ml_asprintf("%s %s %s", kind->api_version, kind->kind, target->key);
+}
+
+static void remember_apply(struct ml_script *script, const struct write_target *target,
+                           uint64_t hash, struct ml_str rv)
+{
+    ML_AUTO_FREE char *key = applied_key(target);
+    struct script_applied *applied = ml_map_get(&script->applied, ml_str_of(key));
+    if (rv.len >= sizeof(applied->rv))
+        return;
+    if (!applied) {
+        if (script->applied.len >= APPLIED_MAX)
+            script_forget_applied(script);
+        size_t size = strlen(key) + 1;
+        applied = ml_zalloc(sizeof(*applied) + size);
+        memcpy(applied->key, key, size);
+        bool fits = ml_budget_take(&script->memory, script_applied_bytes(applied));
+        if (!fits) { /* then it is sent again */
+            free(applied);
+            script_forget_applied(script);
+            return;
+        }
+        ml_map_put(&script->applied, ml_str_of(applied->key), applied);
+    }
+    applied->hash = hash;
+    memcpy(applied->rv, rv.ptr, rv.len);
+    applied->rv[rv.len] = '\0';
+}
+
+/* The cached object, in full or in part, when applying changes nothing, else NULL. By the rules of
+ * server-side apply nothing changes when the body is the one that was applied last, and the cache
+ * shows the resourceVersion that this apply was answered with. Anything else is sent: only the
+ * server knows whether a field that is left out now was ours to remove. */
+static struct ml_object *find_unchanged(struct ml_script *script, const struct write_target *target,
+                                        uint64_t hash)
+{
+    ML_AUTO_FREE char *key = applied_key(target);
+    const struct script_applied *applied = ml_map_get(&script->applied, ml_str_of(key));
+    struct ml_object *object = ctx_cached(&target->kind, target->key);
+    if (!applied || !object || applied->hash != hash ||
+        !ml_str_is(ml_object_rv(object), applied->rv))
+        return NULL;
+    return object;
+}
+
+/* ---- one apply ----
+ *
+ * ctx.apply(object [, options]) and apply_child(child, label) go the same way: to the object in the
+ * cache, or to the server's where the cache cannot tell whose it is; then the apply, guarded by
+ * what was found; and, when its answer shows fields of this controller that its applies do not
+ * manage yet, these are joined and it is sent again. */
+
+static bool is_child(lua_State *L)
+{
+    return lua_type(L, 2) == LUA_TSTRING;
+}
+
+ML_RAISES static struct write_target check_applied(lua_State *L)
+{
+    struct write_target target;
+    bool child = is_child(L);
+    ctx_check_object(L, child ? lua_tostring(L, 2) : APPLY_CALL, &target);
+    if (child)
+        target.tracked = ctx_is_tracked(L, &target);
+    else
+        ctx_read_write_options(L, &target);
+    return target;
+}
+
+ML_RAISES static int child_is(lua_State *L, const char *state)
+{
+    lua_pushstring(L, state);
+    return 1;
+}
+
+/* A refused child takes no write of the run: the children behind it get theirs in this run. */
+ML_RAISES static int fail_apply(lua_State *L)
+{
+    struct ml_run *run = script_thread_of(L)->run;
+    run->writes -= is_child(L);
+    return ctx_refuse_write(L, &run->err);
+}
+
+/* `hash`: of the body that was sent, without guards: what changes nothing is the same with any. */
+ML_RAISES static int finish_apply(lua_State *L, int status, lua_KContext hash)
+{
+    struct ml_run *run = script_thread_of(L)->run;
+    if (run->err.kind)
+        return fail_apply(L);
+    struct write_target target = check_applied(L);
+    remember_apply(run->thread.script, &target, (uint64_t)hash,
+                   ctx_plain_field(ctx_json_field(run->body, "metadata"), "resourceVersion"));
+    if (!is_child(L))
+        return ctx_write_answered(L, status, hash);
+    ctx_accept_write(run);
+    return child_is(L, "applied");
+}
+
+ML_RAISES static void send_apply(lua_State *L, const struct write_target *target)
+{
+    ctx_complete_object(L, target);
+    const struct ml_client_request request = {
+        .verb = ML_VERB_APPLY, .body = ml_buf_str(&script_of(L)->body), .force = true};
+    ctx_send_write(L, "apply", target, request, false);
+}
+
+ML_RAISES static int fields_joined(lua_State *L, int status ML_UNUSED, lua_KContext hash)
+{
+    struct ml_run *run = script_thread_of(L)->run;
+    if (run->err.kind)
+        return fail_apply(L);
+    struct write_target target = check_applied(L);
+    target.guard_uid = ctx_plain_field(ctx_json_field(run->body, "metadata"), "uid");
+    run->writes--; /* it was counted when it was sent first */
+    send_apply(L, &target);
+    return lua_yieldk(L, 0, hash, finish_apply);
+}
+
+ML_RAISES static int apply_answered(lua_State *L, int status, lua_KContext hash)
+{
+    if (script_thread_of(L)->run->err.kind)
+        return fail_apply(L);
+    struct write_target target = check_applied(L);
+    if (ctx_send_joined_fields(L, &target))
+        return lua_yieldk(L, 0, hash, fields_joined);
+    return finish_apply(L, status, hash);
+}
+
+/* The target is claimed: writes it, if the run has a write left. */
+ML_RAISES static int apply_claimed(lua_State *L, const struct write_target *target, uint64_t hash)
+{
+    const struct ml_run *run = script_thread_of(L)->run;
+    if (is_child(L) && run->writes >= run->thread.script->limits.writes_max)
+        return child_is(L, "full");
+    send_apply(L, target);
+    return lua_yieldk(L, 0, (lua_KContext)hash, apply_answered);
+}
+
+/* The answer to a GET of the object. */
+ML_RAISES static int object_found(lua_State *L, int status ML_UNUSED, lua_KContext hash)
+{
+    struct ml_run *run = script_thread_of(L)->run;
+    struct write_target target = check_applied(L);
+    if (run->err.kind && run->err.kind != ML_ENOT_FOUND)
+        return ctx_fail(L, &run->err);
+    target.guard_absent = run->err.kind == ML_ENOT_FOUND;
+    if (!target.guard_absent && ctx_claim_answer(L, &target) == CLAIM_REFUSED)
+        return 2;
+    if (is_child(L) && !target.guard_absent &&
+        ctx_json_field(ctx_json_field(run->body, "metadata"), "deletionTimestamp").len > 0) {
+        ml_err_set(&run->err, ML_EALREADY_EXISTS, "%s %s is being deleted", target.kind.kind->kind,
+                   target.key);
+        return ctx_fail(L, &run->err); /* perhaps no watch tells when it is gone */
+    }
+    return apply_claimed(L, &target, (uint64_t)hash);
+}
+
+ML_RAISES static int ask_server(lua_State *L, const struct write_target *target, uint64_t hash)
+{
+    ctx_send_get(script_thread_of(L)->run, target);
+    return lua_yieldk(L, 0, (lua_KContext)hash, object_found);
+}
+
+/* `object`: the cached one, or NULL. */
+ML_RAISES static int claim_and_apply(lua_State *L, struct write_target *target,
+                                     const struct ml_object *object, uint64_t hash)
+{
+    const struct ml_selection *selection = target->kind.selection;
+    if (!object && target->owned && (selection->labels.len > 0 || selection->fields.len > 0))
+        return ask_server(L, target, hash); /* the watch may leave it out */
+    target->guard_absent = !object && target->owned;
+    switch (object ? ctx_claim_cached(L, target, object) : CLAIM_WRITE) {
+    case CLAIM_REFUSED:
+        ctx_note_written(script_thread_of(L)->run, target);
+        return 2;
+    case CLAIM_ASK_SERVER:
+        return ask_server(L, target, hash);
+    case CLAIM_WRITE:
+    case CLAIM_ADOPT:
+        break;
+    }
+    return apply_claimed(L, target, hash);
+}
+
+ML_RAISES static uint64_t hash_of_body(lua_State *L, const struct write_target *target)
+{
+    ctx_complete_object(L, target);
+    return ml_hash(ml_buf_str(&script_of(L)->body));
+}
+
+ML_RAISES static int apply_now(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
+{
+    struct ml_run *run = ctx_may_wait(L, APPLY_CALL);
+    struct write_target target = check_applied(L);
+    /* An object that this run has made is absent in the cache until the watch has shown it. */
+    if (target.owned && children_is_wanted(run, target.kind.index, ml_str_of(target.key)) &&
+        ctx_must_wait(L, APPLY_CALL, &target.kind))
+        return lua_yieldk(L, 0, 0, apply_now);
+    uint64_t hash = hash_of_body(L, &target);
+    struct ml_object *object = find_unchanged(run->thread.script, &target, hash);
+    if (object && !target.kind.selection->metadata_only) { /* apply returns the whole object */
+        ctx_note_written(run, &target);
+        script_push_object(L, object, 0);
+        return 1;
+    }
+    return claim_and_apply(L, &target, ctx_cached(&target.kind, target.key), hash);
+}
+
+ML_RAISES static int ctx_apply(lua_State *L)
+{
+    lua_settop(L, 2);
+    if (is_child(L))
+        luaL_error(L, APPLY_CALL ": expected options as in { adopt = true }, got a string");
+    return apply_now(L, LUA_OK, 0);
+}
+
+ML_RAISES int ctx_apply_child(lua_State *L)
+{
+    struct ml_run *run = ctx_may_wait(L, "children");
+    lua_settop(L, 2);
+    luaL_checkstring(L, 2);
+    struct write_target target = check_applied(L);
+    uint64_t hash = hash_of_body(L, &target);
+    struct ml_object *object = ctx_cached(&target.kind, target.key);
+    if (!object ||
+        !(ml_object_deleting(object) || find_unchanged(run->thread.script, &target, hash)))
+        return claim_and_apply(L, &target, object, hash);
+    if (ctx_claim_cached(L, &target, object) == CLAIM_REFUSED)
+        return 2;
+    ctx_note_written(run, &target);
+    return child_is(L, ml_object_deleting(object) ? "leaving" : "kept");
+}
+
+/* ---- patch and delete ---- */
 
 /* The version of the object that the script has: as it was read, or, of the reconciled object,
  * since the run has added the finalizer to it. */
@@ -488,7 +554,7 @@ ML_RAISES static void guard_patch(lua_State *L, const struct write_target *targe
     ml_buf_clear(guard); /* both stand between quotes in the object's JSON: they need no escapes */
     ml_buf_printf(guard, "{\"metadata\":{\"uid\":\"" ML_STR_FMT "\"", ML_STR_ARG(target->uid));
     ml_buf_printf(guard, ",\"resourceVersion\":\"" ML_STR_FMT "\"}}", ML_STR_ARG(rv));
-    merge_into_body(L, PATCH_CALL, &script->overlay, guard);
+    ctx_merge_into_body(L, PATCH_CALL, &script->overlay, guard);
 }
 
 /* Would the changes in script->overlay leave the object in script->outgoing as it is? Unknown, so
@@ -498,7 +564,7 @@ ML_RAISES static bool patch_changes_nothing(lua_State *L, const struct write_tar
     if (target->kind.selection->metadata_only)
         return false;
     struct ml_script *script = script_of(L);
-    merge_into_body(L, PATCH_CALL, &script->outgoing, &script->overlay);
+    ctx_merge_into_body(L, PATCH_CALL, &script->outgoing, &script->overlay);
     script_cpu_check(L);
     return ml_json_equal(ml_buf_str(&script->outgoing), ml_buf_str(&script->body));
 }
@@ -520,8 +586,8 @@ static struct ml_unkept_patch unkept_patch(const struct ml_script *script,
     };
 }
 
-/* Do the changes in script->overlay differ from the object in script->outgoing only in what the
- * server does not keep? */
+/* Do the changes in script->overlay differ from the object in script->outgoing only in fields that
+ * the server drops? */
 ML_RAISES static bool patch_is_not_kept(lua_State *L, const struct write_target *target)
 {
     struct ml_script *script = script_of(L);

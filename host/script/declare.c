@@ -1,36 +1,25 @@
-/* What a script declares. moonloop.kind and moonloop.controller (moonloop/init.lua) call the
- * functions here to make kinds and controllers; load.c reads the controller that a script returns
- * into a `struct ml_declaration`.
+/* The declaration of a script: moonloop.kind and moonloop.controller (moonloop/init.lua) call the
+ * functions here to make kinds and controllers, and the controller that a script returns is read
+ * into a `struct ml_declaration`. Also puts together the primitives of the library and ctx.
  *
  * Kinds and controllers are userdata, so that a script can neither forge one nor change one that
  * was checked. moonloop/init.lua checks a controller first, with helpful messages; the code here
  * trusts none of that and checks again. */
 #include "kube/object_diff.h"
 #include "kube/selector.h"
+#include "script/ctx_calls.h"
 #include "script/ctx_target.h"
 #include "script/index.h"
 
-#define GVK_TEXT_MAX 256  /* of a group, version or kind each; Kubernetes allows less */
-#define SELECTOR_MAX 1024 /* bytes of a label or field selector */
-#define COPY_MAX     1000 /* entries of a table that the library reads: options, a list of kinds */
+#define GVK_TEXT_MAX      256  /* of a group, version or kind each; Kubernetes allows less */
+#define SELECTOR_MAX      1024 /* bytes of a label or field selector */
+#define SELECTOR_JSON_MAX 4096 /* of a webhook */
+#define TIMEOUT_DEFAULT_S 10   /* of a webhook */
 
 struct kind_value {
-    struct ml_script_kind kind; /* slices into text */
+    struct ml_script_kind kind; /* first, for script_to_kind; its slices point into text */
     char text[];
 };
-
-static const char kind_key, controller_key, host_key;
-
-const struct ml_script_kind *script_to_kind(lua_State *L, int index)
-{
-    const struct kind_value *value = script_to_userdata(L, index, &kind_key);
-    return value ? &value->kind : NULL;
-}
-
-bool script_is_controller(lua_State *L, int index)
-{
-    return script_to_userdata(L, index, &controller_key) != NULL;
-}
 
 ML_RAISES static void push_api_version(lua_State *L, const struct ml_gvk *gvk)
 {
@@ -72,12 +61,6 @@ ML_RAISES static int kind_tostring(lua_State *L)
     push_api_version(L, &kind->gvk);
     lua_pushfstring(L, "%s/%s", lua_tostring(L, -1), kind->gvk.kind.ptr);
     return 1;
-}
-
-bool script_is_same_kind(const struct ml_gvk *a, const struct ml_gvk *b)
-{
-    return ml_str_eq(a->group, b->group) && ml_str_eq(a->version, b->version) &&
-           ml_str_eq(a->kind, b->kind);
 }
 
 ML_RAISES static int kind_equal(lua_State *L)
@@ -158,7 +141,7 @@ ML_RAISES static int host_kind(lua_State *L)
     if (lua_getstack(L, 2, &caller) && lua_getinfo(L, "l", &caller))
         kind.line = ML_MAX(caller.currentline, 0);
     struct kind_value *value = script_push_userdata(L, sizeof(*value) + kind_text_size(&kind),
-                                                    &kind_key);
+                                                    &script_kind_key);
     copy_kind(&value->kind, &kind, value->text);
     return 1;
 }
@@ -169,29 +152,6 @@ ML_RAISES static int host_is_kind(lua_State *L)
     return 1;
 }
 
-/* moonloop.array(list): marks the table as an array and returns it. Refuses a table with a
- * metatable, which may protect it or give it its meaning. */
-ML_RAISES static int host_array(lua_State *L)
-{
-    if (lua_isnoneornil(L, 1)) {
-        lua_settop(L, 0);
-        lua_newtable(L);
-    }
-    if (!lua_istable(L, 1))
-        return luaL_error(L, "moonloop.array(list): expected a table, got a %s",
-                          luaL_typename(L, 1));
-    lua_settop(L, 1);
-    if (lazy_is_pending(L, 1) || shape_keys(L, 1))
-        return luaL_error(L, "moonloop.array(list): this table is an object");
-    if (shape_is_array(L, 1))
-        return 1;
-    if (lua_getmetatable(L, 1))
-        return luaL_error(L, "moonloop.array(list): this table has a metatable; put its elements "
-                             "into a new one");
-    shape_mark_array(L, 1);
-    return 1;
-}
-
 /* Keeps the definition that moonloop/init.lua checked where the script cannot reach it. */
 ML_RAISES static int host_controller(lua_State *L)
 {
@@ -199,44 +159,8 @@ ML_RAISES static int host_controller(lua_State *L)
     lua_newuserdatauv(L, 0, 1);
     lua_pushvalue(L, 1);
     lua_setiuservalue(L, -2, 1);
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &controller_key);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &script_controller_key);
     lua_setmetatable(L, -2);
-    return 1;
-}
-
-ML_RAISES void script_push_copy(lua_State *L, int index)
-{
-    index = lua_absindex(L, index);
-    lazy_complete(L, index);
-    lua_newtable(L);
-    int copy = lua_gettop(L);
-    luaL_checkstack(L, 4, NULL);
-    lua_pushnil(L);
-    for (size_t count = 0; lua_next(L, index); count++) {
-        if (count == COPY_MAX) {
-            lua_pushfstring(L, "a table with more than %d entries, where a few are expected",
-                            COPY_MAX);
-            lua_error(L);
-        }
-        lua_pushvalue(L, -2);
-        lua_insert(L, -2);
-        lua_rawset(L, copy);
-    }
-}
-
-/* copy(table): the library checks and keeps a copy, so that the script cannot change it afterwards.
- */
-ML_RAISES static int host_copy(lua_State *L)
-{
-    luaL_checktype(L, 1, LUA_TTABLE);
-    script_push_copy(L, 1);
-    return 1;
-}
-
-ML_RAISES static int host_getmetatable(lua_State *L)
-{
-    if (!lua_getmetatable(L, 1))
-        lua_pushnil(L);
     return 1;
 }
 
@@ -245,45 +169,31 @@ ML_RAISES static void open_metatables(lua_State *L)
     static const luaL_Reg kind_methods[] = {
         {"__index", kind_index}, {"__tostring", kind_tostring}, {"__eq", kind_equal}, {NULL, NULL}};
     luaL_newlib(L, kind_methods);
-    script_register_metatable(L, &kind_key);
+    script_register_metatable(L, &script_kind_key);
     lua_newtable(L);
-    script_register_metatable(L, &controller_key);
+    script_register_metatable(L, &script_controller_key);
     script_index_open(L);
+}
+
+/* Raises that the value of moonloop.controller is not what it makes. */
+ML_RAISES ML_NORETURN static void refuse_definition(lua_State *L, const char *field)
+{
+    luaL_error(L, "%s: not a controller of moonloop.controller: look at %s",
+               script_of(L)->declaration.file, field);
+    ML_UNREACHABLE();
 }
 
 ML_RAISES void script_push_host(lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        {"array", host_array},
-        {"controller", host_controller},
-        {"copy", host_copy},
-        {"getmetatable", host_getmetatable},
-        {"index", script_index_new},
-        {"is_kind", host_is_kind},
-        {"kind", host_kind},
-        {"require", script_library_require},
-        {NULL, NULL},
+        {"controller", host_controller},     {"index", script_index_new},
+        {"is_kind", host_is_kind},           {"kind", host_kind},
+        {"require", script_library_require}, {NULL, NULL},
     };
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &host_key) == LUA_TTABLE)
-        return;
-    lua_pop(L, 1);
     open_metatables(L);
     luaL_newlib(L, functions);
     luaL_setfuncs(L, script_children, 0);
-    luaL_setfuncs(L, script_followed, 0);
-    script_add_text(L);
-    script_add_crypto(L);
-    script_push_null(L);
-    lua_setfield(L, -2, "null");
-    lua_pushvalue(L, -1);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &host_key);
-}
-
-ML_RAISES ML_NORETURN void script_refuse_definition(lua_State *L, const char *field)
-{
-    luaL_error(L, "%s: not a controller of moonloop.controller: look at %s",
-               script_of(L)->declaration.file, field);
-    ML_UNREACHABLE();
+    script_add_primitives(L);
 }
 
 /* [-1, +0] Adds the kind on top to the declaration. */
@@ -293,7 +203,7 @@ ML_RAISES static void declare_kind(lua_State *L, const char *field, enum ml_scri
     struct ml_declaration *declaration = &script->declaration;
     const struct ml_script_kind *made = script_to_kind(L, -1);
     if (!made || declaration->kind_count == SCRIPT_KINDS_MAX)
-        script_refuse_definition(L, field);
+        refuse_definition(L, field);
     struct ml_script_kind *kind = &script->kinds[declaration->kind_count++];
     *kind = *made;
     kind->use = use;
@@ -305,7 +215,7 @@ ML_RAISES static void declare_kinds(lua_State *L, int definition, const char *fi
                                     enum ml_script_use use)
 {
     if (script_push_field(L, definition, field) != LUA_TTABLE)
-        script_refuse_definition(L, field);
+        refuse_definition(L, field);
     for (lua_Integer i = 1; lua_rawgeti(L, -1, i) != LUA_TNIL; i++)
         declare_kind(L, field, use);
     lua_pop(L, 2);
@@ -316,10 +226,10 @@ ML_RAISES static void declare_owns(lua_State *L, int definition)
 {
     struct ml_script *script = script_of(L);
     if (script_push_field(L, definition, "owns") != LUA_TTABLE)
-        script_refuse_definition(L, "owns");
+        refuse_definition(L, "owns");
     for (lua_Integer i = 1; lua_rawgeti(L, -1, i) != LUA_TNIL; i++) {
         if (!lua_istable(L, -1))
-            script_refuse_definition(L, "owns");
+            refuse_definition(L, "owns");
         script_push_field(L, -1, "kind");
         declare_kind(L, "owns", ML_USE_OWNS);
         script_push_field(L, -1, "adopt");
@@ -349,7 +259,7 @@ static unsigned when_parts_of(lua_State *L)
     return 0;
 }
 
-/* [-1, +0] Which changes of the last kind count: a list of parts, a function, or nil for any
+/* [-1, +0] Reads which changes of the last kind count: a list of parts, a function, or nil for any
  * change. */
 ML_RAISES static void declare_when(lua_State *L)
 {
@@ -366,12 +276,12 @@ ML_RAISES static void declare_when(lua_State *L)
         return;
     }
     if (!lua_istable(L, -1))
-        script_refuse_definition(L, "when");
+        refuse_definition(L, "when");
     kind->when = 0;
     for (lua_Integer i = 1; lua_rawgeti(L, -1, i) != LUA_TNIL; i++) {
         unsigned parts = when_parts_of(L);
         if (parts == 0 || i > SCRIPT_WHEN_MAX)
-            script_refuse_definition(L, "when");
+            refuse_definition(L, "when");
         kind->when |= parts;
         lua_pop(L, 1);
     }
@@ -382,14 +292,14 @@ ML_RAISES static void declare_watches(lua_State *L, int definition)
 {
     struct ml_script *script = script_of(L);
     if (script_push_field(L, definition, "watches") != LUA_TTABLE)
-        script_refuse_definition(L, "watches");
+        refuse_definition(L, "watches");
     for (lua_Integer i = 1; lua_rawgeti(L, -1, i) != LUA_TNIL; i++) {
         if (!lua_istable(L, -1))
-            script_refuse_definition(L, "watches");
+            refuse_definition(L, "watches");
         script_push_field(L, -1, "kind");
         declare_kind(L, "watches", ML_USE_WATCHES);
         if (script_push_field(L, -1, "map") != LUA_TFUNCTION)
-            script_refuse_definition(L, "watches");
+            refuse_definition(L, "watches");
         script->map_refs[script->declaration.kind_count - 1] = luaL_ref(L, LUA_REGISTRYINDEX);
         script_push_field(L, -1, "when");
         declare_when(L);
@@ -398,11 +308,41 @@ ML_RAISES static void declare_watches(lua_State *L, int definition)
     lua_pop(L, 2);
 }
 
+ML_RAISES static int ctx_assigned(lua_State *L)
+{
+    return luaL_error(L, "ctx cannot be changed");
+}
+
+/* [-0, +1] */
+ML_RAISES static void push_ctx(lua_State *L)
+{
+    static const luaL_Reg functions[] = {{"http", ctx_http}, {"metric", ctx_metric}, {NULL, NULL}};
+    static const char *const results[] = {"invalid", "terminal", NULL};
+    ctx_open_failures(L);
+    luaL_newlib(L, functions);
+    luaL_setfuncs(L, script_ctx, 0);
+    luaL_setfuncs(L, script_ctx_read, 0);
+    luaL_setfuncs(L, script_ctx_write, 0);
+    script_add_once(L);
+    script_push_library(L, "moonloop.result");
+    script_move_fields(L, -2, results);
+    script_guard_fields(L, "ctx");
+    lua_newuserdatauv(L, 0, 0); /* it outlives the run: no raw function stores into a userdata */
+    lua_createtable(L, 0, 3);
+    lua_pushvalue(L, -3);
+    lua_setfield(L, -2, "__index");
+    lua_pushcfunction(L, ctx_assigned);
+    lua_setfield(L, -2, "__newindex");
+    script_hide_metatable(L);
+    lua_setmetatable(L, -2);
+    lua_remove(L, -2);
+}
+
 ML_RAISES static void declare_reconcile(lua_State *L, int definition)
 {
     struct ml_script *script = script_of(L);
     if (script_push_field(L, definition, "reconcile") != LUA_TFUNCTION)
-        script_refuse_definition(L, "reconcile");
+        refuse_definition(L, "reconcile");
     script->reconcile_line = ML_MAX(script_place_of_function(L).linedefined, 0);
     script->reconcile_ref = luaL_ref(L, LUA_REGISTRYINDEX);
     script_push_library(L, "moonloop.result");
@@ -412,7 +352,7 @@ ML_RAISES static void declare_reconcile(lua_State *L, int definition)
     lua_getfield(L, -1, "carry_out");
     script->children_ref = luaL_ref(L, LUA_REGISTRYINDEX);
     lua_pop(L, 2);
-    script_open_ctx(L);
+    push_ctx(L);
     script->ctx_ref = luaL_ref(L, LUA_REGISTRYINDEX);
 }
 
@@ -428,9 +368,9 @@ ML_RAISES static void declare_finalize(lua_State *L, int definition)
         return;
     }
     if (type != LUA_TFUNCTION)
-        script_refuse_definition(L, "finalize");
+        refuse_definition(L, "finalize");
     if (part->labels.len > 0 || part->fields.len > 0)
-        script_refuse_definition(L, "reconciles");
+        refuse_definition(L, "reconciles");
     script->finalize_line = ML_MAX(script_place_of_function(L).linedefined, 0);
     script->finalize_ref = luaL_ref(L, LUA_REGISTRYINDEX);
     script->declaration.finalizes = true;
@@ -465,7 +405,7 @@ ML_RAISES static void declare_name(lua_State *L, int definition)
     script_push_field(L, definition, "name");
     struct ml_str name = script_str(L, -1);
     if (!is_controller_name(name))
-        script_refuse_definition(L, "name");
+        refuse_definition(L, "name");
     if (is_host_logger(name.ptr))
         luaL_error(L,
                    "moonloop.controller: name: a part of the host has the name '%s' in the log; "
@@ -478,14 +418,6 @@ ML_RAISES static void declare_name(lua_State *L, int definition)
     lua_pop(L, 1);
 }
 
-bool ml_declaration_is_called(const struct ml_declaration *declaration, struct ml_str name)
-{
-    for (const char *const *former = declaration->formerly; *former; former++)
-        if (ml_str_is(name, *former))
-            return true;
-    return ml_str_is(name, declaration->name);
-}
-
 /* Finalizers and field managers of the names that the controller had. */
 ML_RAISES static void declare_formerly(lua_State *L, int definition)
 {
@@ -496,11 +428,11 @@ ML_RAISES static void declare_formerly(lua_State *L, int definition)
         return;
     }
     if (!lua_istable(L, -1))
-        script_refuse_definition(L, "formerly");
+        refuse_definition(L, "formerly");
     for (lua_Integer i = 1; lua_rawgeti(L, -1, i) != LUA_TNIL; i++) {
         struct ml_str name = script_str(L, -1);
         if (!is_controller_name(name) || i > ML_SCRIPT_FORMERLY_MAX)
-            script_refuse_definition(L, "formerly");
+            refuse_definition(L, "formerly");
         declaration->formerly[i - 1] = ml_str_dup(name);
         declaration->former_finalizers[i - 1] = ml_asprintf("moonloop.dev/%s", name.ptr);
         script->former_managers[i - 1] = ml_asprintf("moonloop-%s", name.ptr);
@@ -510,27 +442,12 @@ ML_RAISES static void declare_formerly(lua_State *L, int definition)
     lua_pop(L, 2);
 }
 
-void script_free_names(struct ml_script *script)
-{
-    struct ml_declaration *declaration = &script->declaration;
-    free((char *)declaration->name);
-    free((char *)declaration->finalizer);
-    free(script->field_manager);
-    free(script->patch_manager);
-    for (size_t i = 0; i < ML_SCRIPT_FORMERLY_MAX; i++) {
-        free((char *)declaration->formerly[i]);
-        free((char *)declaration->former_finalizers[i]);
-        free((char *)script->former_managers[i]);
-        free((char *)script->former_patch_managers[i]);
-    }
-}
-
 ML_RAISES static void declare_concurrency(lua_State *L, int definition)
 {
     script_push_field(L, definition, "max_concurrent");
     lua_Integer most = lua_isinteger(L, -1) ? lua_tointeger(L, -1) : 0;
     if (most < 1 || most > SCRIPT_RUNNING_MAX)
-        script_refuse_definition(L, "max_concurrent");
+        refuse_definition(L, "max_concurrent");
     script_of(L)->declaration.concurrency_max = most;
     lua_pop(L, 1);
 }
@@ -539,8 +456,110 @@ ML_RAISES static void declare_wakes(lua_State *L, int definition)
 {
     bool is_set = script_push_field(L, definition, "wakes") != LUA_TNIL;
     if (is_set && !ml_str_is(script_str(L, -1), "all"))
-        script_refuse_definition(L, "wakes");
+        refuse_definition(L, "wakes");
     script_of(L)->declaration.wakes_all = is_set;
+    lua_pop(L, 1);
+}
+
+ML_RAISES static int declare_hook(lua_State *L, int webhooks, const char *field)
+{
+    int type = script_push_field(L, webhooks, field);
+    if (type != LUA_TFUNCTION && type != LUA_TNIL)
+        refuse_definition(L, field);
+    if (type == LUA_TFUNCTION)
+        return luaL_ref(L, LUA_REGISTRYINDEX);
+    lua_pop(L, 1);
+    return LUA_NOREF;
+}
+
+/* [-1, +0] With the table { to =, from = } of the version on top. */
+ML_RAISES static void declare_conversion(lua_State *L, const char *version)
+{
+    struct ml_script *script = script_of(L);
+    struct ml_script_webhooks *into = &script->declaration.webhooks;
+    size_t index = into->version_count;
+    if (index == ML_SCRIPT_VERSIONS_MAX || !lua_istable(L, -1))
+        refuse_definition(L, "convert");
+    int conversion = lua_gettop(L);
+    script->to_refs[index] = declare_hook(L, conversion, "to");
+    script->from_refs[index] = declare_hook(L, conversion, "from");
+    if (script->to_refs[index] < 0 || script->from_refs[index] < 0)
+        refuse_definition(L, "convert");
+    into->versions[index] = ml_strdup(version);
+    into->version_count++;
+    lua_pop(L, 1);
+}
+
+ML_RAISES static void declare_conversions(lua_State *L, int webhooks)
+{
+    if (script_push_field(L, webhooks, "versions") == LUA_TTABLE) {
+        int versions = lua_gettop(L);
+        if (script_push_field(L, webhooks, "conversions") != LUA_TTABLE)
+            refuse_definition(L, "convert");
+        for (lua_Integer i = 1; lua_rawgeti(L, versions, i) == LUA_TSTRING; i++) {
+            const char *version = lua_tostring(L, -1);
+            script_push_field(L, versions + 1, version);
+            declare_conversion(L, version);
+            lua_pop(L, 1);
+        }
+    }
+    lua_settop(L, webhooks);
+}
+
+/* [-0, +0] A selector as JSON; NULL when there is none. */
+ML_RAISES static void declare_selector(lua_State *L, int settings, const char *field,
+                                       const char **out)
+{
+    struct ml_script *script = script_of(L);
+    if (script_push_field(L, settings, field) == LUA_TTABLE) {
+        script_encode(L, -1, field, &script->outgoing);
+        if (script->outgoing.len > SELECTOR_JSON_MAX || script->outgoing.ptr[0] != '{')
+            luaL_error(L,
+                       "moonloop.controller: webhooks.%s: expected a label selector of at most "
+                       "%d bytes",
+                       field, SELECTOR_JSON_MAX);
+        *out = ml_str_dup(ml_buf_str(&script->outgoing));
+    }
+    lua_pop(L, 1);
+}
+
+ML_RAISES static void declare_settings(lua_State *L, int webhooks)
+{
+    struct ml_script_webhooks *into = &script_of(L)->declaration.webhooks;
+    if (script_push_field(L, webhooks, "settings") != LUA_TTABLE)
+        refuse_definition(L, "webhooks");
+    int settings = lua_gettop(L);
+    script_push_field(L, settings, "failure_policy");
+    into->ignores_failure = ml_str_is(script_str(L, -1), "Ignore");
+    script_push_field(L, settings, "match_policy");
+    into->matches_exactly = ml_str_is(script_str(L, -1), "Exact");
+    script_push_field(L, settings, "timeout_seconds");
+    lua_Integer seconds = lua_isinteger(L, -1) ? lua_tointeger(L, -1) : TIMEOUT_DEFAULT_S;
+    if (seconds < 1 || seconds > 30)
+        refuse_definition(L, "webhooks.timeout_seconds");
+    into->timeout_seconds = (int)seconds;
+    declare_selector(L, settings, "namespace_selector", &into->namespace_selector);
+    declare_selector(L, settings, "object_selector", &into->object_selector);
+    lua_settop(L, webhooks);
+}
+
+ML_RAISES static void declare_webhooks(lua_State *L, int definition)
+{
+    struct ml_script *script = script_of(L);
+    struct ml_script_webhooks *into = &script->declaration.webhooks;
+    if (script_push_field(L, definition, "webhooks") == LUA_TTABLE) {
+        int webhooks = lua_gettop(L);
+        script->default_ref = declare_hook(L, webhooks, "default");
+        script->validate_ref = declare_hook(L, webhooks, "validate");
+        into->defaults = script->default_ref >= 0;
+        into->validates = script->validate_ref >= 0;
+        declare_conversions(L, webhooks);
+        declare_settings(L, webhooks);
+        script_push_library(L, "moonloop.verdict");
+        lua_getfield(L, -1, "answer");
+        script->answer_ref = luaL_ref(L, LUA_REGISTRYINDEX);
+        lua_pop(L, 1);
+    }
     lua_pop(L, 1);
 }
 
@@ -551,7 +570,7 @@ ML_RAISES void script_declare(lua_State *L, int index)
     lua_getiuservalue(L, index, 1);
     int definition = lua_gettop(L);
     if (!lua_istable(L, definition))
-        script_refuse_definition(L, "the table given to it");
+        refuse_definition(L, "the table given to it");
     declare_name(L, definition);
     declare_formerly(L, definition);
     declare_concurrency(L, definition);
@@ -567,7 +586,7 @@ ML_RAISES void script_declare(lua_State *L, int index)
     declare_reconcile(L, definition);
     declare_finalize(L, definition);
     declare_wakes(L, definition);
-    script_declare_webhooks(L, definition);
+    declare_webhooks(L, definition);
     script_declare_metrics(L, definition);
     script_declare_http(L, definition);
     script->is_controller = true;

@@ -1,9 +1,9 @@
 /* The finalizer of a controller that cleans up: before the first write on behalf of an object the
- * host adds it, and holds that write back till then. Called by ctx_write.c; run.c goes on with the
- * write. operator/finalizer.c does the same before a status is written, and removes it. */
+ * host adds it, and holds that write back till then. operator/finalizer.c does the same before a
+ * status is written, and removes it. */
 #include "codec/json.h"
 #include "kube/finalizers.h"
-#include "script/ctx.h"
+#include "script/run.h"
 
 /* A write whose texts are copies: buffers of the script change while it waits. */
 struct held_write {
@@ -44,8 +44,8 @@ static struct ml_str hold_text(char **at, struct ml_str text)
     return copy;
 }
 
-/* What else it points to lives as long as the run: kind, field manager, the reconciled object's key
- * and uid. */
+/* All else that it points to lives as long as the run: kind, field manager, the reconciled object's
+ * key and uid. */
 static struct held_write *hold_write(const struct ml_write *write, bool wait_for_cache)
 {
     struct held_write *held = ml_zalloc(sizeof *held + texts_bytes(&write->request));
@@ -63,8 +63,7 @@ static struct held_write *hold_write(const struct ml_write *write, bool wait_for
     return held;
 }
 
-/* An object that is gone or going is the host's business: the run ends, and that is no failure to
- * be told. */
+/* If the object is gone, the run ends with a Conflict: no failure that has to be reported. */
 static void fail_for_finalizer(struct ml_run *run, const struct ml_err *err)
 {
     run->err = *err;
@@ -122,9 +121,4 @@ void run_write_later(struct ml_run *run, const struct ml_write *write, bool wait
 {
     run->held = hold_write(write, wait_for_cache);
     run_add_finalizer(run);
-}
-
-void run_drop_held(struct ml_run *run)
-{
-    free(ml_take(&run->held));
 }

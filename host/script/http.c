@@ -1,5 +1,5 @@
-/* ctx.http, and the origins that a script declares. run.c sends the request (state/outbound.h);
- * what is sent is checked here, whatever the script says. */
+/* ctx.http, and the origins that a script declares. All of a request is checked here, whatever the
+ * script says; run.c sends it (state/outbound.h). */
 #include "net/address.h"
 #include "script/ctx.h"
 #include "script/ctx_calls.h"
@@ -63,17 +63,10 @@ ML_RAISES void script_declare_http(lua_State *L, int definition)
     lua_pop(L, 2);
 }
 
-void script_free_http(struct ml_script *script)
-{
-    for (size_t i = 0; script->declaration.http && script->declaration.http[i]; i++)
-        free(script->declaration.http[i]);
-    free(script->declaration.http);
-}
-
 /* ---- the request ---- */
 
-/* What is checked of it. The texts are the script's, in the table in stack slot 1, or in a userdata
- * above. */
+/* A request that was checked. The texts are the script's, in the table in stack slot 1, or in a
+ * userdata above. */
 struct http_request {
     const char *method, *url, *origin;
     struct ml_http_header *headers;
@@ -224,7 +217,7 @@ ML_RAISES static int http_answered(lua_State *L, int status ML_UNUSED,
     if (run->err.kind)
         return ctx_fail(L, &run->err);
     struct ml_str body = run->body, head = ml_str_cut(&body, '\n');
-    script_push_json(L, head, SHAPE_PLAIN);
+    script_push_json(L, head, ROOT_PLAIN);
     lua_pushliteral(L, "body");
     lua_pushlstring(L, body.ptr ? body.ptr : "", body.len);
     lua_rawset(L, -3);

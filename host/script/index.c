@@ -1,10 +1,13 @@
-/* The indexes of a script (index.h). Called by moonloop/init.lua (moonloop.index), revision.c
- * (changes and work) and ctx_read.c (lookups).
+/* The indexes of a script (index.h): moonloop.index makes one, the operator reports changes and
+ * calls for work, ctx.list looks objects up.
  *
  * An index knows each object of its kind that the cache reported, also those without keys. An
  * object that is new or has changed is pending until the function has run for it; until then it has
  * the keys of its former version. */
 #include "script/index.h"
+#include "script/objects.h"
+
+#define WORK_NS (5 * ML_NS_PER_MS) /* of CPU time, in one piece */
 
 /* One object of the kind. */
 struct entry {
@@ -22,7 +25,7 @@ struct posting {
     char key[];
 };
 
-/* What an entry costs, with its places in sets: an estimate. */
+/* Memory for an entry, with its places in sets: an estimate. */
 #define ENTRY_BYTES   (sizeof(struct entry) + 24)
 #define MEMBER_BYTES  (sizeof(struct posting *) + 24)
 #define POSTING_BYTES (sizeof(struct posting) + 128)
@@ -107,8 +110,9 @@ static void index_overflow(struct ml_script *script, struct script_index *index,
     ml_object_unref(object);
 }
 
-struct script_index *script_index_make(struct ml_script *script, const struct ml_gvk *gvk,
-                                       int function_ref, const char *place)
+/* An index without objects. The caller has charged the script for it. */
+static void make_index(struct ml_script *script, const struct ml_gvk *gvk, int function_ref,
+                       const char *place)
 {
     struct script_index *index = ml_new(struct script_index);
     index->charged = sizeof(*index); /* the caller has charged the script for it */
@@ -120,7 +124,6 @@ struct script_index *script_index_make(struct ml_script *script, const struct ml
     index->reads = script_reads_new_of_any(script);
     snprintf(index->place, sizeof(index->place), "%s", place);
     script->indexes[script->index_count++] = index;
-    return index;
 }
 
 void script_indexes_free(struct ml_script *script)
@@ -199,11 +202,107 @@ static bool entry_join(struct ml_script *script, struct script_index *index, str
     return true;
 }
 
+/* ---- the function of an index ---- */
+
+/* The keys that the function returned; they stand in script->outgoing, one after the other. */
+struct index_keys {
+    size_t count;
+    uint16_t lens[SCRIPT_INDEX_KEYS_MAX];
+};
+
+struct index_call {
+    const struct script_index *index;
+    struct ml_object *object;
+    struct index_keys *keys;
+};
+
+ML_RAISES static int refuse_keys(lua_State *L, const struct index_call *call, const char *problem)
+{
+    return luaL_error(L,
+                      "%s: the function of moonloop.index has to return a list of strings, or one, "
+                      "or nothing: %s",
+                      call->index->place, problem);
+}
+
+/* [-1, +0] The key on top. */
+ML_RAISES static void add_key(lua_State *L, struct index_call *call)
+{
+    struct ml_buf *keys = &script_of(L)->outgoing;
+    struct ml_str key = script_str(L, -1);
+    if (!key.ptr) {
+        lua_pushfstring(L, "got a %s", luaL_typename(L, -1));
+        refuse_keys(L, call, lua_tostring(L, -1));
+    }
+    if (key.len > SCRIPT_INDEX_KEY_MAX)
+        refuse_keys(L, call, "a key has at most 253 bytes");
+    ml_buf_append_str(keys, key);
+    call->keys->lens[call->keys->count++] = (uint16_t)key.len;
+    lua_pop(L, 1);
+}
+
+/* [-1, +0] The list on top. */
+ML_RAISES static void add_keys(lua_State *L, struct index_call *call)
+{
+    int list = lua_gettop(L);
+    lazy_complete(L, list);
+    lua_Integer count = (lua_Integer)lua_rawlen(L, list);
+    if (count > SCRIPT_INDEX_KEYS_MAX)
+        refuse_keys(L, call, "an object has at most 64 keys");
+    lua_pushnil(L);
+    for (lua_Integer seen = 0; lua_next(L, list); seen++) {
+        if (seen == count || !lua_isinteger(L, -2))
+            refuse_keys(L, call, "this is no list");
+        lua_pop(L, 1);
+    }
+    for (lua_Integer i = 1; i <= count; i++) {
+        script_cpu_check(L);
+        lua_rawgeti(L, list, i);
+        add_key(L, call);
+    }
+    lua_pop(L, 1);
+}
+
+/* Runs in script_protect. */
+ML_RAISES static int index_main(lua_State *L)
+{
+    struct index_call *call = lua_touserdata(L, 1);
+    struct ml_buf *keys = &script_of(L)->outgoing;
+    lua_rawgeti(L, LUA_REGISTRYINDEX, call->index->function_ref);
+    script_push_object(L, call->object, reads_self(script_reads_now(L)));
+    lua_call(L, 1, 1);
+    ml_buf_clear(keys);
+    if (lua_isnil(L, -1))
+        return 0;
+    if (lua_istable(L, -1))
+        add_keys(L, call);
+    else
+        add_key(L, call);
+    script_charge_work(L);
+    return 0;
+}
+
+/* Calls the function with the object. 0, or ML_ESCRIPT with "file:line: message". */
+ML_NODISCARD static int call_index(struct ml_script *script, const struct script_index *index,
+                                   struct ml_object *object, struct index_keys *out,
+                                   struct ml_err *err)
+{
+    struct index_call call = {.index = index, .object = object, .keys = out};
+    out->count = 0;
+    script->thread.object = object;
+    script->thread.reads = script->thread.log_lines = 0;
+    script->index_reads = index->reads;
+    int r = script_protect(script, index_main, &call,
+                           script->limits.run_cpu_ns / ML_SCRIPT_WHEN_SHARE, err);
+    script->index_reads = NULL;
+    script->thread.object = NULL;
+    return r;
+}
+
 /* ---- the work ---- */
 
 /* Gives the entry these keys. False: there is no memory left. */
 static bool entry_take_keys(struct ml_script *script, struct script_index *index,
-                            struct entry *entry, const struct script_index_keys *keys)
+                            struct entry *entry, const struct index_keys *keys)
 {
     const char *at = script->outgoing.ptr;
     bool is_same = keys->count == entry->key_count;
@@ -225,10 +324,10 @@ static bool entry_take_keys(struct ml_script *script, struct script_index *index
 static void index_entry(struct ml_script *script, struct script_index *index, struct entry *entry)
 {
     struct ml_object *object = ml_object_ref(entry->object);
-    struct script_index_keys keys;
+    struct index_keys keys;
     struct ml_err err = ML_ERR_INIT;
     entry_settle(script, entry);
-    int r = script_index_call(script, index, object, &keys, &err);
+    int r = call_index(script, index, object, &keys, &err);
     if (r < 0 && script->limit_hit == ML_LIMIT_MEMORY) {
         index_overflow(script, index, object);
     } else if (r < 0) {
@@ -242,7 +341,7 @@ static void index_entry(struct ml_script *script, struct script_index *index, st
 
 bool ml_script_index_work(struct ml_script *script)
 {
-    int64_t left_ns = SCRIPT_INDEX_WORK_NS;
+    int64_t left_ns = WORK_NS;
     for (size_t i = 0; i < script->index_count; i++) {
         struct script_index *index = script->indexes[i];
         while (!ml_list_empty(&index->pending)) {
@@ -356,4 +455,56 @@ struct ml_object *script_index_next(const struct script_index *index, struct ml_
     const struct posting *posting = ml_set_get(&index->postings, key);
     const struct entry *entry = posting ? ml_set_next(&posting->members, cursor) : NULL;
     return entry ? entry->object : NULL;
+}
+
+/* ---- moonloop.index ---- */
+
+ML_RAISES void script_index_open(lua_State *L)
+{
+    lua_newtable(L);
+    script_register_metatable(L, &script_index_key);
+}
+
+ML_RAISES int script_index_new(lua_State *L)
+{
+    struct ml_script *script = script_of(L);
+    const struct ml_script_kind *kind = script_to_kind(L, 1);
+    if (!kind || lua_type(L, 2) != LUA_TFUNCTION)
+        return script_push_refusal(L, "expected a kind and a function");
+    if (!script->files)
+        return script_push_refusal(
+            L, "an index is made while the script loads, at the top of the file");
+    if (script->index_count == SCRIPT_INDEXES_MAX)
+        return script_push_refusal(L, "more than 8 indexes");
+    size_t *number = script_push_userdata(L, sizeof(*number), &script_index_key);
+    *number = script->index_count;
+    lua_pushvalue(L, 1);
+    luaL_ref(L, LUA_REGISTRYINDEX); /* the kind's strings live as long as the state */
+    lua_pushvalue(L, 2);
+    int function_ref = luaL_ref(L, LUA_REGISTRYINDEX);
+    lua_pushvalue(L, 2);
+    lua_Debug place;
+    lua_getinfo(L, ">S", &place);
+    char text[SCRIPT_INDEX_PLACE_MAX];
+    snprintf(text, sizeof(text), "%s:%d", place.short_src, place.linedefined);
+    script_charge(L, sizeof(struct script_index));
+    make_index(script, &kind->gvk, function_ref, text);
+    return 1;
+}
+
+ML_RAISES void script_index_check_kinds(lua_State *L)
+{
+    const struct ml_script *script = script_of(L);
+    for (size_t i = 0; i < script->index_count; i++) {
+        const struct script_index *index = script->indexes[i];
+        bool is_watched = false;
+        for (size_t j = 0; j < script->declaration.kind_count; j++)
+            is_watched |= script->kinds[j].use != ML_USE_TOUCHES &&
+                          script_is_same_kind(&script->kinds[j].gvk, &index->gvk);
+        if (!is_watched)
+            luaL_error(L,
+                       "%s: moonloop.index: %s is not watched, so there is no cache to look it up "
+                       "in: add it to owns or watches",
+                       index->place, index->gvk.kind.ptr);
+    }
 }

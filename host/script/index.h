@@ -12,32 +12,17 @@
 
 #define SCRIPT_INDEX_PLACE_MAX 300 /* bytes of "file.lua:12" */
 
-#define SCRIPT_INDEX_WORK_NS (5 * ML_NS_PER_MS) /* of CPU time, in one piece */
-
 struct script_index {
     struct ml_gvk gvk; /* slices live as long as the state */
     int function_ref;
-    char place[SCRIPT_INDEX_PLACE_MAX];
-    struct ml_set entries; /* by the key of their object */
+    char place[SCRIPT_INDEX_PLACE_MAX]; /* of the function */
+    struct ml_set entries;              /* by the key of their object */
     struct ml_set postings;
     struct ml_list pending;
     size_t charged;
     bool overflowed;
     struct script_reads *reads; /* what the function reads of objects; NULL: not recorded */
 };
-
-/* ---- index_lua.c ---- */
-
-/* The keys that the function returned; they stand in script->outgoing, one after the other. */
-struct script_index_keys {
-    size_t count;
-    uint16_t lens[SCRIPT_INDEX_KEYS_MAX];
-};
-
-/* Calls the function with the object. 0, or ML_ESCRIPT with "file:line: message". */
-ML_NODISCARD int script_index_call(struct ml_script *script, const struct script_index *index,
-                                   struct ml_object *object, struct script_index_keys *out,
-                                   struct ml_err *err);
 
 /* host.index(kind, function), while the script loads: the value of moonloop.index, or nil and what
  * is wrong. */
@@ -47,13 +32,12 @@ ML_RAISES void script_index_open(lua_State *L); /* the metatable of these values
 ML_RAISES void script_index_check_kinds(lua_State *L);
 
 /* The index that the value at the stack index is; NULL: it is none. */
-const struct script_index *script_to_index(lua_State *L, int index);
+static inline const struct script_index *script_to_index(lua_State *L, int index)
+{
+    const size_t *number = script_to_userdata(L, index, &script_index_key);
+    return number ? script_of(L)->indexes[*number] : NULL;
+}
 
-/* ---- index.c ---- */
-
-/* An index without objects, one of script->indexes. The caller has charged the script for it. */
-struct script_index *script_index_make(struct ml_script *script, const struct ml_gvk *gvk,
-                                       int function_ref, const char *place);
 void script_indexes_free(struct ml_script *script);
 
 /* Steps through the objects that have the key; start with *cursor 0. Borrowed, while none comes or

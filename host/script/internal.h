@@ -1,5 +1,8 @@
-/* L5 script, private. Shared by the files of this layer: the state of a script and of a run, and
- * the calls between these files.
+/* L5 script, private. The state of a script and of a run, and the files that all others build on:
+ * limits.c, value.c, lifetime.c, and call.c with outliving_state.c. No two files of this layer need
+ * each other. A file uses files that stand before it: limits.c, value.c, objects.h, module.c,
+ * call.c, index.h, lifetime.c, run.h, ctx.h, ctx_target.h, declare.c, sandbox.c; callbacks.c comes
+ * last, too.
  *
  * The rule for calls into Lua: a Lua error may leave a function marked ML_RAISES and skips cleanup.
  * So such a function owns nothing: memory that it needs belongs to the script, to the run, or to
@@ -20,7 +23,7 @@
 
 #define ML_RAISES
 
-typedef uint32_t read_node; /* what a run has read of: reads.h; 0: not recorded */
+typedef uint32_t read_node; /* a place that a run has read: reads.h; 0: not recorded */
 
 #define SCRIPT_STRING_MAX    ((size_t)1024 * 1024)     /* bytes that one string function makes */
 #define SCRIPT_RANGE_MAX     1000000                   /* elements that one table function moves */
@@ -67,6 +70,13 @@ struct script_stress {
     size_t until_next;
 };
 
+/* The last apply of an object. */
+struct script_applied {
+    uint64_t hash; /* of the body that was sent */
+    char rv[32];   /* resourceVersion of the answer */
+    char key[];    /* "v1 Pod default/x" */
+};
+
 struct ml_script {
     size_t references;
     struct ml_cluster *cluster;
@@ -104,7 +114,7 @@ struct ml_script {
     int ctx_ref;
     int map_refs[SCRIPT_KINDS_MAX];
     int when_refs[SCRIPT_KINDS_MAX];
-    int default_ref, validate_ref, answer_ref; /* webhook.c; the last is moonloop.verdict's */
+    int default_ref, validate_ref, answer_ref; /* of webhooks; the last is moonloop.verdict's */
     int to_refs[ML_SCRIPT_VERSIONS_MAX], from_refs[ML_SCRIPT_VERSIONS_MAX];
     int reconcile_line, finalize_line;
 
@@ -117,14 +127,14 @@ struct ml_script {
     char place[LUA_IDSIZE + 16]; /* "cnat.lua:12: ", of the last error */
     struct ml_json_reader reader;
     struct ml_json_spans spans; /* of an object on its way in */
-    size_t shape_nodes;
+    size_t key_order_nodes;
 
     struct script_coroutine idle[SCRIPT_IDLE_MAX];
     size_t idle_count;
 
-    struct ml_map applied;      /* ctx_write.c: what ctx.apply sent */
+    struct ml_map applied;      /* of script_applied, by its key */
     struct ml_unkept unkept;    /* fields that ctx.patch sent and the server does not keep */
-    struct ml_repeats refusals; /* refusal.c: of writes */
+    struct ml_repeats refusals; /* of writes: ctx.c */
 
     struct script_index *indexes[SCRIPT_INDEXES_MAX]; /* index.h */
     size_t index_count;
@@ -133,8 +143,9 @@ struct ml_script {
     ml_script_index_failed *index_failed;
     void *index_context;
 
-    size_t kept_count;    /* kept.c: tables and functions that outlive a run */
-    char kept_place[192]; /* the variable that has changed, or why it is not known; "": none */
+    size_t outliving_count; /* tables and functions that outlive a run: outliving_state.c */
+    char
+        outliving_change[192]; /* the variable that has changed, or why it is not known; "": none */
 };
 
 struct ml_run {
@@ -175,11 +186,12 @@ struct ml_run {
     char *last_failure;     /* message of the last call that returned nil, err */
     size_t last_failure_at; /* where its message begins */
 
-    struct ml_map wanted;    /* ctx_children.c: objects of owned kinds, "1 default/x" */
-    struct ml_map generated; /* generate_name.c: uses of each generateName */
+    /* Of values that are one allocation each. */
+    struct ml_map wanted;    /* ctx_target.c: objects of owned kinds, "1 default/x" */
+    struct ml_map generated; /* ctx_write.c: uses of each generateName */
 
-    struct script_reads *reads;    /* reads.h: what it read of the cache */
-    struct ml_custom_notes *notes; /* what ctx.metric recorded; NULL: nothing */
+    struct script_reads *reads;    /* records its reads of the cache: reads.h */
+    struct ml_custom_notes *notes; /* values that ctx.metric recorded; NULL: none */
     struct ml_result result;
     struct ml_buf status;
     char *field;
@@ -250,17 +262,19 @@ static inline lua_Debug script_place_of_function(lua_State *L)
     return place;
 }
 
-/* limits.c: the script's budget has what Lua allocates and what the host holds because of the
- * script: its work space, what a run keeps, what the client holds of its requests and answers
- * (struct ml_client_request). Events have a limit of their own (state/recorder.h). */
+/* ---- limits.c ----
+ *
+ * The script's budget covers the memory of Lua and the memory that the host holds because of the
+ * script: its work space, data of its runs, requests and answers in the client (struct
+ * ml_client_request). Events have a limit of their own (state/recorder.h). */
 void script_memory_init(struct ml_script *script);
 /* "out of memory (limit 16 MiB)". */
 void script_out_of_memory(const struct ml_script *script, struct ml_err *err);
 ML_RAISES void script_raise_out_of_memory(lua_State *L);
-/* Raises it when it does not fit, even after garbage was collected.
- * Who holds it gives it back with ml_budget_give(&script->memory, …). */
+/* Raises it when it does not fit, even after garbage was collected. The holder gives it back with
+ * ml_budget_give(&script->memory, …). */
 ML_RAISES void script_charge(lua_State *L, size_t bytes);
-/* Charges what the work space has grown by; raises as script_charge does. */
+/* Charges the growth of the work space; raises as script_charge does. */
 ML_RAISES void script_charge_work(lua_State *L);
 /* Frees each work space that is larger than `keep`; 0: all. */
 void script_release_work(struct ml_script *script, size_t keep);
@@ -276,33 +290,23 @@ enum script_deadline {
     DEADLINE_RANG,    /* expired, but the code had ended or yielded by itself */
     DEADLINE_STOPPED, /* it ended the code; a coroutine has yielded and cannot be resumed */
 };
-int64_t script_cpu_end(enum script_deadline *out_deadline); /* what it used, ns */
+int64_t script_cpu_end(enum script_deadline *out_deadline); /* the CPU time used, ns */
 bool script_cpu_expired(void);                              /* sticky until the end */
 bool script_cpu_stopped(void);                 /* it has ended the code at least once */
 ML_RAISES void script_cpu_check(lua_State *L); /* for loops in C; does not return once expired */
 
-/* door.c: the only ways from the host into Lua. */
-
-/* Calls function(L) in the main thread with `argument` as light userdata. ML_ESCRIPT, with the
- * traceback in script->traceback, when it raises or uses more than cpu_ns. */
-ML_NODISCARD int script_protect(struct ml_script *script, lua_CFunction function, void *argument,
-                                int64_t cpu_ns, struct ml_err *err);
-
 /* Writes the current position of L to script->traceback and script->place. */
 void script_note_place(lua_State *L);
-
 /* "cnat.lua:12: …": does the message begin with a place? */
 bool script_has_place(const char *message);
 
-enum script_resumed { SCRIPT_ENDED, SCRIPT_WAITS, SCRIPT_FAILED };
-/* Starts or resumes the run's coroutine. FAILED fills run->err. */
-enum script_resumed script_resume(struct ml_run *run);
+/* ---- value.c: values that the host makes for scripts ---- */
 
-/* sandbox.c: the environment of scripts. */
-ML_RAISES void script_sandbox_open(lua_State *L);
-ML_RAISES const char *script_tolstring(lua_State *L, int index, size_t *len); /* [-0, +1] */
-/* [-1, +0] Registers the metatable on top under the address `key`, and hides it. Values that have
- * it can be told by identity, as no script can get at it. */
+/* Addresses under which metatables are registered: of kinds, controllers and indexes, and of the
+ * `err` of a script. Values that have one are known by it, as no script can get at it. */
+extern const char script_kind_key, script_controller_key, script_index_key, script_failure_key;
+
+/* [-1, +0] Registers the metatable on top under the address `key`, and hides it. */
 ML_RAISES void script_register_metatable(lua_State *L, const char *key);
 /* Hides the metatable on top from getmetatable and setmetatable. */
 ML_RAISES void script_hide_metatable(lua_State *L);
@@ -316,173 +320,70 @@ void *script_to_userdata(lua_State *L, int index, const char *key);
 ML_RAISES int script_push_field(lua_State *L, int index, const char *field);
 /* [-1, +0] Copies the named fields of the table on top into the one at `to`; NULL ends the list. */
 ML_RAISES void script_move_fields(lua_State *L, int to, const char *const *fields);
+/* [-0, +1] As the stock tostring, but without addresses. */
+ML_RAISES const char *script_tolstring(lua_State *L, int index, size_t *len);
 
-/* Libraries; each pushes a new table. */
-ML_RAISES int script_open_string(lua_State *L);
-ML_RAISES void script_open_string_methods(lua_State *L); /* after the last script_open_string */
-ML_RAISES int script_open_table(lua_State *L);
-ML_RAISES int script_pairs(lua_State *L);
-ML_RAISES int script_next(lua_State *L);
-
-/* tablelib.c: sorts in C data whose length a script controls. */
-#define SCRIPT_SORT_ITEM_MAX 64 /* bytes */
-
-/* Sorts `count` items of `size` bytes in place, by heap sort: n log n comparisons at most,
- * whatever the order they come in, and no memory. Not stable. Looks at the deadline after each
- * comparison, and raises; the items are then in any order. `compare` is as qsort's. */
-ML_RAISES void script_sort(lua_State *L, void *items, size_t count, size_t size,
-                           int (*compare)(const void *, const void *));
-/* [-0, +1] The keys of the table at `index` as a sorted array, which holds them. */
-ML_RAISES void script_push_keys(lua_State *L, int index);
-/* The same in the order of pairs: those of a table that has `count` and is no sequence. Needs 10
- * slots of the stack. */
-ML_RAISES void script_push_ordered_keys(lua_State *L, int index, size_t count);
-
-/* fields.c: errors for unknown names, which suggest the one that was probably meant. `list` is a
- * list of moonloop/fields.lua. */
-
-/* Raises "WHAT has no 'gett'; did you mean 'get'?" for the name at `index`. */
-ML_RAISES ML_NORETURN void script_missing_field(lua_State *L, const char *what, const char *list,
-                                                int index);
-/* Raises "CALL: unknown field 'label'; did you mean 'labels'?" for a key of the table in stack
- * slot `index` that is not in the list. Asks no metamethod. */
-ML_RAISES void script_check_fields(lua_State *L, const char *call, const char *list, int index);
-/* [-0, +0] Makes the table on top raise when something is read that it does not have. Its list has
- * its name; a table without a list stays as it is. */
-ML_RAISES void script_guard_fields(lua_State *L, const char *name);
-
-/* module.c: require, the embedded library. */
-ML_RAISES void script_open_library(lua_State *L); /* [-1, +0] with its environment on top */
-ML_RAISES void script_push_library(lua_State *L,
-                                   const char *name); /* [-0, +1] its own, not for scripts */
-ML_RAISES int script_library_require(lua_State *L);
-ML_RAISES int script_require(lua_State *L);
-ML_RAISES void
-script_push_loaded(lua_State *L); /* [-0, +1] from name to what require gives the script */
-ML_RAISES void script_load_file(lua_State *L, const struct ml_script_file *file); /* [-0, +1] */
-
-/* globals.c: raises "cnat.lua:12: there is no variable 'nmes' here; …" when code of the chunk on
- * top uses a name that the environment does not have. `file`: its name. */
-ML_RAISES void script_check_globals(lua_State *L, const char *file);
-
-/* kept.c: tables and functions that outlive a run. */
-
-/* Finds all tables and functions that the code of the script can reach, once it is loaded. */
-ML_RAISES void script_kept_find(lua_State *L);
-/* Has any of it changed since? Called when code of the script has run. Never raises. */
-void script_kept_check(struct ml_script *script);
-
-/* shape.c: the metatables that keep the key order of objects. */
-enum shape_root {
-    SHAPE_PLAIN,
-    SHAPE_OBJECT, /* of Kubernetes */
-    SHAPE_METADATA,
-    SHAPE_ROOTS,
-    SHAPE_ITEMS, /* an array of SHAPE_OBJECT; has no shape itself */
-};
-ML_RAISES void shape_open(lua_State *L);
-ML_RAISES void shape_begin(lua_State *L, enum shape_root root); /* [-0, +1] the node */
-/* With the key on top: moves the node in stack slot `node` on. `count`: keys so far. */
-ML_RAISES void shape_step(lua_State *L, int node, size_t count);
-ML_RAISES void shape_end(lua_State *L, int object, enum shape_root root); /* [-1 node, +0] */
-ML_RAISES void shape_trim(lua_State *L); /* forgets the tree when it is full */
-/* Pushes the array of keys of the table at `index` when it has a shape. Never raises. */
-bool shape_keys(lua_State *L, int index);
-/* Pushes the table from key to place in that array; made on first use. */
-ML_RAISES void shape_places(lua_State *L, int index);
-/* [-0, +0 or +1] The table that the absent field whose name is at stack index 2 reads as in an
- * object of `root`; returns how many. */
-ML_RAISES int shape_push_absent(lua_State *L, enum shape_root root);
-bool shape_is_array(lua_State *L, int index); /* marked by moonloop.array or a JSON array */
-ML_RAISES void shape_mark_array(lua_State *L, int index);
-
-/* json_decode.c: JSON to Lua. [-0, +1]; raises when it is no JSON. Of a Kubernetes object, other
- * than of plain JSON, what is absent can be read, and its managedFields are left out. `place`:
- * where what the script reads of it is recorded; 0: nowhere. */
-ML_RAISES void script_push_json(lua_State *L, struct ml_str json,
-                                enum shape_root root);               /* all of it */
-ML_RAISES void script_push_answer(lua_State *L, struct ml_str json); /* an object; not recorded */
-ML_RAISES void script_push_object(lua_State *L, const struct ml_object *object, read_node place);
-ML_RAISES void script_push_null(lua_State *L);
+ML_RAISES void script_push_null(lua_State *L); /* moonloop.null */
 bool script_is_null(lua_State *L, int index);
 ML_RAISES void script_numbers_open(lua_State *L);
-bool script_number_text(lua_State *L, int index, struct ml_str *out); /* a number kept as text */
+/* [-0, +1] A number that fits neither an integer nor a float. */
+ML_RAISES void script_push_number_text(lua_State *L, struct ml_str text);
+bool script_number_text(lua_State *L, int index, struct ml_str *out);
 
-/* For lazy.c. */
-struct script_decoder {
-    lua_State *L;
-    struct ml_json_reader *reader; /* the script's, so that a Lua error cannot leak it */
-    struct lazy_source *source;    /* NULL: all of the text is decoded */
-    int held;                      /* the stack slot of that source */
-    struct script_reads *reads;    /* records what it reads; NULL: nowhere */
+/* The `err` of a script: a userdata with the fields kind, code and message, which prints and
+ * concatenates as its text. */
+struct script_failure {
+    int kind;
+    int http;
+    size_t message_at; /* the message is the end of the text, from here */
+    char text[];       /* "create Pod default/x: Forbidden: …" */
 };
-/* [-0, +1] The value whose first token is current; afterwards its last token is, or the first one
- * of what was left for later. */
-ML_RAISES void script_decode_value(const struct script_decoder *decoder, enum shape_root root,
-                                   read_node place);
-/* The same for the value of the field `name` in an object whose keys count as read. */
-ML_RAISES void script_decode_member(const struct script_decoder *decoder, enum shape_root root,
-                                    read_node parent, struct ml_str name);
-/* The shape root of the value of `key` in an object of `root`. */
-enum shape_root script_root_below(enum shape_root root, struct ml_str key);
+/* [-0, +1] `what`: the request that failed, or "". The result lives as long as the value on the
+ * stack. */
+ML_RAISES const struct script_failure *script_push_failure(lua_State *L, const struct ml_err *err,
+                                                           const char *what);
+const struct script_failure *script_to_failure(lua_State *L, int index); /* or NULL */
 
-/* lazy.c: objects whose fields are decoded when a script touches them. Such a table is *pending*;
- * C that looks into a table of a script without metamethods completes it first. */
-ML_RAISES void lazy_open(lua_State *L);
-/* [-0, +1] An object, or any other JSON that was checked. It is copied. */
-ML_RAISES void script_push_lazy(lua_State *L, struct ml_str json, read_node place);
-/* [-0, +1] For the decoder, with the first token of an object current: a pending table, with the
- * reader past the object. False, with nothing done: this object has to be decoded at once. */
-ML_RAISES bool lazy_push_table(const struct script_decoder *decoder, enum shape_root root,
-                               read_node place);
-bool lazy_is_pending(lua_State *L, int index);
-/* Makes a pending table the plain table that it stands for: all its fields are there, those that
- * are objects as pending tables. Does nothing to any other value. */
-ML_RAISES void lazy_complete(lua_State *L, int index);
-/* luaL_checktype for a table, and completes it. */
-ML_RAISES void lazy_check_table(lua_State *L, int index);
-/* The text of a table that is still as it was pushed, with all that is below it. */
-struct lazy_text {
-    struct ml_json_reader *reader; /* the script's: its first token is current */
-    const struct lazy_source *source;
-    enum shape_root root;
-};
-/* False: it is not such a table. If true, the whole table counts as read. */
-bool lazy_untouched(lua_State *L, int index, struct lazy_text *out);
-/* Can the members of the object whose first token is current be read from the text one by one: does
- * no key occur twice, and is none left out? */
-bool lazy_is_simple(const struct lazy_text *text, enum shape_root root);
-
-/* json_encode.c: Lua to JSON, into `out`, which is emptied first and belongs to the script or the
- * run. Raises "cnat.lua:12: status.phase: a function cannot be stored"; `root` ("status", or
- * "") starts that path. */
-ML_RAISES void script_encode(lua_State *L, int index, const char *root, struct ml_buf *out);
-
-/* What declare.c adds to the primitives of the library, the table on top. */
-ML_RAISES void script_add_text(lua_State *L);   /* textlib.c: base64, JSON, YAML, selectors */
-ML_RAISES void script_add_crypto(lua_State *L); /* cryptolib.c */
-/* metric.c: reads the field `metrics` of the controller at `index` into the declaration. */
-ML_RAISES void script_declare_metrics(lua_State *L, int index);
-void script_free_metrics(struct ml_script *script);
-
-/* http.c: the same for the field `http`. Raises when the operator's owner has not allowed it. */
-ML_RAISES void script_declare_http(lua_State *L, int index);
-void script_free_http(struct ml_script *script);
-
-/* declare.c */
-ML_RAISES void script_push_host(lua_State *L); /* what the library builds on; no script gets it */
-/* [-0, +1] A copy of the table at `index`, without metamethods. */
-ML_RAISES void script_push_copy(lua_State *L, int index);
-bool script_is_controller(lua_State *L, int index);
-bool script_is_same_kind(const struct ml_gvk *a, const struct ml_gvk *b);
 /* The result of moonloop.kind: a kind, its selection and its line. NULL: not a kind. */
-const struct ml_script_kind *script_to_kind(lua_State *L, int index);
-/* Reads the controller at `index` into script->declaration. */
-ML_RAISES void script_declare(lua_State *L, int index);
-void script_free_names(struct ml_script *script);
-/* Raises that the value of moonloop.controller is not what it makes. */
-ML_RAISES ML_NORETURN void script_refuse_definition(lua_State *L, const char *field);
+static inline const struct ml_script_kind *script_to_kind(lua_State *L, int index)
+{
+    return script_to_userdata(L, index, &script_kind_key);
+}
 
-/* webhook.c: reads the webhooks of the definition at `index` into script->declaration. */
-ML_RAISES void script_declare_webhooks(lua_State *L, int index);
-void script_webhooks_fini(struct ml_script_webhooks *webhooks);
+/* Is it what moonloop.controller returned? */
+static inline bool script_is_controller(lua_State *L, int index)
+{
+    return script_to_userdata(L, index, &script_controller_key) != NULL;
+}
+
+static inline bool script_is_same_kind(const struct ml_gvk *a, const struct ml_gvk *b)
+{
+    return ml_str_eq(a->group, b->group) && ml_str_eq(a->version, b->version) &&
+           ml_str_eq(a->kind, b->kind);
+}
+
+/* ---- lifetime.c: a script is made, referenced, freed ---- */
+
+/* With an empty Lua state, or none when the memory limit is too small for one. */
+struct ml_script *script_new(struct ml_cluster *cluster, const struct ml_script_limits *limits);
+void script_free(struct ml_script *script);
+size_t script_applied_bytes(const struct script_applied *applied); /* that the script is charged */
+void script_forget_applied(struct ml_script *script); /* what ctx.apply need not send again */
+
+/* ---- call.c: the only ways from the host into Lua ---- */
+
+/* Calls function(L) in the main thread with `argument` as light userdata. ML_ESCRIPT, with the
+ * traceback in script->traceback, when it raises or uses more than cpu_ns. */
+ML_NODISCARD int script_protect(struct ml_script *script, lua_CFunction function, void *argument,
+                                int64_t cpu_ns, struct ml_err *err);
+
+enum script_resumed { SCRIPT_ENDED, SCRIPT_WAITS, SCRIPT_FAILED };
+/* Starts or resumes the run's coroutine. FAILED fills run->err. */
+enum script_resumed script_resume(struct ml_run *run);
+
+/* ---- outliving_state.c: tables and functions that outlive a run ---- */
+
+/* Finds all tables and functions that the code of the script can reach, once it is loaded. */
+ML_RAISES void script_find_outliving_state(lua_State *L);
+/* Has any of it changed since? Called when code of the script has run. Never raises. */
+void script_check_outliving_state(struct ml_script *script);

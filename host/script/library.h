@@ -1,5 +1,5 @@
 /* L5 script. Lua files, compiled and put into the binary by the build (cmake/embed.cmake):
- * script_library is lua/moonloop/, all of which scripts may require. */
+ * script_library is lua/moonloop/; scripts may require all of it. */
 #pragma once
 
 #include <stddef.h>

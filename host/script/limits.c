@@ -1,17 +1,19 @@
-/* Limits of a script: memory, that of its Lua state and that which the host holds because of it,
- * and CPU time.
+/* Limits of a script: memory, in its Lua state and in the host because of it, and CPU time.
  *
- * The CPU deadline is a timer on this thread's CPU clock, armed at each entry into Lua (door.c).
+ * The CPU deadline is a timer on this thread's CPU clock, armed at each entry into Lua (call.c).
  * When it expires, the signal handler sets a hook that ends the run at the next instruction. (A
  * count hook that is always set would cost more than the scripts themselves.) No code of a script
  * can outlast it: a coroutine yields and is never resumed; where it cannot yield the hook stays
  * set, the sandbox's pcall raises again, and loops in C check the flag. */
+#include "base/escape.h"
 #include "script/internal.h"
 #include "script/reads.h"
 
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
+
+/* ---- memory ---- */
 
 /* A full script collects its garbage again only after its use has grown by max / COLLECT_SHARE. */
 #define COLLECT_SHARE 16
@@ -127,6 +129,72 @@ struct ml_budget *ml_script_budget(struct ml_script *script)
     return &script->memory;
 }
 
+/* ---- the place of running code ---- */
+
+#define TRACEBACK_LEVELS_MAX 24
+#define TRACEBACK_NAME_MAX   64 /* bytes of a function's name; a script may choose a megabyte */
+
+/* Escaped: no name begins a line of its own. */
+static void write_name(const lua_Debug *activation, struct ml_buf *out)
+{
+    ml_buf_printf(out, "%s '", activation->namewhat);
+    ml_escape_text(out, ml_str_head(ml_str_of(activation->name), TRACEBACK_NAME_MAX));
+    ml_buf_puts(out, "'\n");
+}
+
+/* "cnat.lua:12: in function 'due'" per level, as luaL_traceback says it, without addresses. */
+static void write_traceback(lua_State *L, struct ml_buf *out)
+{
+    ml_buf_clear(out);
+    lua_Debug activation;
+    for (int level = 0; level < TRACEBACK_LEVELS_MAX; level++) {
+        if (!lua_getstack(L, level, &activation))
+            return;
+        lua_getinfo(L, "Sln", &activation);
+        if (activation.what[0] == 'C')
+            ml_buf_puts(out, "[host]: in ");
+        else
+            ml_buf_printf(out, "%s:%d: in ", activation.short_src, activation.currentline);
+        if (activation.name)
+            write_name(&activation, out);
+        else if (activation.what[0] == 'm')
+            ml_buf_puts(out, "main chunk\n");
+        else
+            ml_buf_printf(out, "function <%d>\n", activation.linedefined);
+    }
+    ml_buf_puts(out, "...\n");
+}
+
+/* The place of the innermost function of the script, "cnat.lua:12: ", or nothing. */
+static void write_place(lua_State *L, char *out, size_t size)
+{
+    lua_Debug activation;
+    out[0] = '\0';
+    for (int level = 0; lua_getstack(L, level, &activation); level++) {
+        lua_getinfo(L, "Sl", &activation);
+        if (activation.currentline <= 0 || strncmp(activation.short_src, "moonloop/", 9) == 0)
+            continue;
+        snprintf(out, size, "%s:%d: ", activation.short_src, activation.currentline);
+        return;
+    }
+}
+
+void script_note_place(lua_State *L)
+{
+    struct ml_script *script = script_of(L);
+    write_traceback(L, &script->traceback);
+    write_place(L, script->place, sizeof(script->place));
+}
+
+bool script_has_place(const char *message)
+{
+    const char *space = strchr(message, ' ');
+    const char *colon = memchr(message, ':', space ? (size_t)(space - message) : 0);
+    return colon && colon[1] >= '0' && colon[1] <= '9' && space[-1] == ':';
+}
+
+/* ---- CPU time ---- */
+
 /* Nothing else in the process uses this signal; it comes only while Lua runs. */
 #define CPU_SIGNAL SIGVTALRM
 
@@ -146,7 +214,7 @@ static struct {
     int64_t budget_ns;
 } cpu;
 
-/* What a script past its deadline may still allocate while it ends: a message, a place, a few
+/* A script past its deadline may still allocate this much while it ends: a message, a place, a few
  * frames. */
 #define LATE_BYTES_MAX ((size_t)64 * 1024)
 
@@ -157,8 +225,8 @@ static struct {
 #define STRESS_STRETCH 1
 #endif
 
-/* Past its deadline a script gets no memory, which ends functions in C that do not check the flag.
- */
+/* Past its deadline a script is refused memory, which ends functions in C that forget to check the
+ * flag. */
 static bool is_past_deadline(size_t more)
 {
     if (!cpu.expired || !cpu.running)
@@ -209,7 +277,7 @@ void *script_allocate(void *ud, void *ptr, size_t osize, size_t nsize)
     return ptr;
 }
 
-/* Ends what runs on L, without allocating; door.c reports why. A coroutine yields and is never
+/* Ends what runs on L, without allocating; call.c reports why. A coroutine yields and is never
  * resumed: raising an error instead would take seconds through 20,000 nested pcalls, as Lua's time
  * to leave each grows with their number. Where L cannot yield, as in a callback of C, at most 200
  * levels are nested and every pcall of the sandbox raises again. Called from a hook, this returns
@@ -272,8 +340,8 @@ static int64_t timer_set(int64_t delay_ns)
     return left.it_value.tv_sec * ML_NS_PER_S + left.it_value.tv_nsec;
 }
 
-/* Notes which version is running, for operator/crash_marker.c to read after the process has died.
- */
+/* Notes the version that is running, for operator/crash_marker.c to read after the process has
+ * died. */
 static void mark_at_work(const struct ml_script *script, uint64_t version)
 {
     if (script->limits.at_work)

@@ -1,5 +1,5 @@
-/* ctx.metric, and the metrics that a script declares. What a run records is kept in its notes; the
- * controller counts them when the run has ended well (state/custom_metrics.h). */
+/* ctx.metric, and the metrics that a script declares. A run keeps the recorded values in its notes;
+ * the controller counts them when the run has ended well (state/custom_metrics.h). */
 #include "script/ctx.h"
 #include "script/ctx_calls.h"
 
@@ -48,7 +48,7 @@ ML_RAISES static void declare_labels(lua_State *L, struct ml_custom_metric *metr
     lua_pop(L, 2);
 }
 
-/* [-1, +0] The same for buckets. */
+/* [-1, +0] The buckets in the list on top. */
 ML_RAISES static void declare_buckets(lua_State *L, struct ml_custom_metric *metric)
 {
     for (lua_Integer i = 1; lua_rawgeti(L, -1, i) != LUA_TNIL; i++) {
@@ -103,18 +103,6 @@ ML_RAISES void script_declare_metrics(lua_State *L, int definition)
     }
     script->declaration.metrics = script->metrics;
     lua_pop(L, 1);
-}
-
-void script_free_metrics(struct ml_script *script)
-{
-    for (size_t i = 0; i < script->declaration.metric_count; i++) {
-        struct ml_custom_metric *metric = &script->metrics[i];
-        free(metric->name);
-        free(metric->help);
-        for (size_t k = 0; k < metric->label_count; k++)
-            free(metric->labels[k]);
-    }
-    free(script->metrics);
 }
 
 /* ---- ctx.metric ---- */

@@ -1,6 +1,6 @@
-/* What ctx.once (moonloop/once.lua) is made of, besides the ctx functions that scripts have: who
- * the owner is, how Secrets are declared, base64, and errors. The table with these functions is
- * passed to once.lua alone; no script gets it. ctx.c opens it. */
+/* The primitives of ctx.once (moonloop/once.lua), besides the ctx functions that scripts have: the
+ * owner, how Secrets are declared, base64, errors. The table with these functions is passed to
+ * once.lua alone; no script gets it. */
 #include "base/wipe.h"
 #include "codec/base64.h"
 #include "script/ctx_calls.h"
@@ -64,7 +64,7 @@ ML_RAISES static int once_encode(lua_State *L)
     return 1;
 }
 
-/* decode(base64) -> bytes; nothing when it is no base64, or no text. */
+/* decode(base64) -> bytes; nothing for other text, or other values. */
 ML_RAISES static int once_decode(lua_State *L)
 {
     struct ml_str text = script_str(L, 1);

@@ -1,15 +1,15 @@
-/* Whose an existing object of an owned kind is: ctx.ensure, ctx.apply, children and ctx.once ask
- * here before they write it. An object that the reconciled one controls is written. One that
+/* The ownership of an existing object: ctx.ensure, ctx.apply, children and ctx.once ask here before
+ * they write one of an owned kind. An object that the reconciled one controls is written. One that
  * another controls is refused, whatever the script says: an object has one controller. About one
  * that nobody controls the server is asked: if this controller has made it, it has lost its owner
- * (--cascade=orphan, a restore) and comes home; a stranger's is taken over only by the word
+ * (--cascade=orphan, a restore) and gets it again; any other is taken over only by the word
  * `adopt`.
  *
  * Control is the owner reference with controller: true, or the mark of a child that cannot have one
- * (followed.c). The managedFields of an object say who made it; the cache does not have them.
- * docs/decisions/0024. */
-#include "kube/followed.h"
+ * (kube/tracked_children.h). The managedFields of an object say who made it; the cache does not
+ * have them. docs/decisions/0024. */
 #include "kube/managed_fields.h"
+#include "kube/tracked_children.h"
 #include "script/ctx_target.h"
 
 enum holder {
@@ -35,7 +35,7 @@ static enum holder find_holder(const struct ml_run *run, const struct write_targ
 {
     const struct ml_object *us = run->thread.object;
     ctx_owner_text(controller, who);
-    if (controller->kind.ptr && !target->followed && ml_str_eq(controller->uid, ml_object_uid(us)))
+    if (controller->kind.ptr && !target->tracked && ml_str_eq(controller->uid, ml_object_uid(us)))
         return HELD_BY_US;
     if (controller->kind.ptr && ml_str_eq(controller->name, ml_object_name(us)) &&
         ml_str_is(controller->kind, run->thread.script->binding.kinds[0]->kind))
@@ -47,7 +47,7 @@ static enum holder find_holder(const struct ml_run *run, const struct write_targ
     snprintf(who, OWNER_TEXT_MAX, ML_STR_FMT, ML_STR_ARG(ml_str_head(mark, 150)));
     if (!is_our_mark(run, mark))
         return HELD_BY_ANOTHER;
-    return target->followed ? HELD_BY_US : HELD_BY_NOBODY;
+    return target->tracked ? HELD_BY_US : HELD_BY_NOBODY;
 }
 
 static enum holder find_holder_of_cached(const struct ml_run *run,
@@ -59,7 +59,7 @@ static enum holder find_holder_of_cached(const struct ml_run *run,
     struct ml_str mark = {"", 0};
     if (!ml_object_controller(object, &controller)) {
         ml_object_json(object, &json);
-        mark = ml_followed_annotation(ml_buf_str(&json), ML_FOLLOWED_OWNER);
+        mark = ml_tracked_annotation(ml_buf_str(&json), ML_TRACKED_OWNER);
     }
     return find_holder(run, target, &controller, mark, who);
 }
@@ -122,8 +122,9 @@ ML_RAISES enum claim ctx_claim_cached(lua_State *L, struct write_target *target,
     return CLAIM_WRITE;
 }
 
-/* Has this controller, or one that it was formerly, set a field of it? What ctx.patch set has a
- * manager of its own, and does not count: a script may patch what is not its own. */
+/* Has this controller, or one that it was formerly, set a field of it? Fields that
+ * ctx.patch set have a manager of their own, and do not count: a script may patch foreign objects.
+ */
 static bool has_made(const struct ml_script *script, struct ml_str metadata)
 {
     const struct ml_managers managers = {.name = script->field_manager,
@@ -150,7 +151,7 @@ ML_RAISES enum claim ctx_claim_answer(lua_State *L, struct write_target *target)
     if (!target->owned)
         return CLAIM_WRITE;
     struct ml_str metadata = ctx_json_field(run->body, "metadata");
-    struct ml_str mark = ml_followed_annotation(run->body, ML_FOLLOWED_OWNER);
+    struct ml_str mark = ml_tracked_annotation(run->body, ML_TRACKED_OWNER);
     ctx_read_owners(metadata, &controller);
     enum holder holder = find_holder(run, target, &controller, mark, who);
     target->guard_uid = ctx_plain_field(metadata, "uid");

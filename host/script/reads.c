@@ -1,5 +1,5 @@
-/* Records what a run reads (reads.h), and packs it at the end of the run. Called by ctx_read.c,
- * ctx_write.c, run.c, and by whatever decodes the objects that a script looks at. */
+/* Records what a run reads of the cache, and packs it into a read set at the end of the run
+ * (reads.h). */
 #include "script/reads.h"
 
 #define NODES_MAX 512
@@ -51,7 +51,7 @@ const char *script_reads_gave_up(const struct script_reads *reads)
     return reads ? reads->because : "nobody records";
 }
 
-/* What it holds counts as memory of the script. */
+/* The nodes count as memory of the script. */
 static bool charge_room(struct script_reads *reads)
 {
     size_t bytes = reads->room * sizeof(struct node) + reads->text.capacity;
@@ -139,7 +139,8 @@ struct script_reads *script_reads_of(lua_State *L, uint64_t number)
     return NULL;
 }
 
-/* What goes on: not given up, and not below what is read whole anyway. */
+/* Does recording go on below `parent`? It ends when all is given up, or the parent is read whole.
+ */
 static bool records_below(const struct script_reads *reads, read_node parent)
 {
     return reads && !reads->because && parent != 0 && !(reads->nodes[parent].flags & READ_WHOLE);
@@ -168,7 +169,7 @@ static read_node child_of(struct script_reads *reads, read_node parent, const st
     return add_node(reads, parent, wanted, name);
 }
 
-/* The first declared kind that has the same informer: a change is told by its informer. */
+/* The first declared kind that has the same informer: changes are reported by informer. */
 static size_t first_of_informer(const struct ml_script *script, size_t kind)
 {
     size_t first = 0;
@@ -177,7 +178,7 @@ static size_t first_of_informer(const struct ml_script *script, size_t kind)
     return first;
 }
 
-/* What is not watched is asked of the server. */
+/* Only kinds that are watched are read of the cache. */
 static bool records_kind(struct script_reads *reads, size_t kind)
 {
     if (reads && !reads->script->binding.informers[kind])
@@ -231,8 +232,8 @@ void reads_owner(struct script_reads *reads, read_node object)
         reads->nodes[object].root_flags |= READ_OWNER;
 }
 
-/* Changes of what the reconciled object controls are always told to its key; of the others it has
- * to be known later whether one was not. */
+/* Changes of objects that the reconciled object controls always wake its key. For others, the count
+ * of changes shows later whether one was missed. */
 static void note_list_version(struct script_reads *reads, size_t kind)
 {
     struct ml_read_versions *versions = &reads->versions;

@@ -20,8 +20,8 @@ struct script_reads;
 
 /* `script` is charged for its memory; both outlive it. `own`: the reconciled object. */
 struct script_reads *script_reads_new(struct ml_script *script, const struct ml_object *own);
-/* For a function that is called with many objects, each of which is its SELF: records what it reads
- * of any of them. It is never packed. */
+/* For a function that is called with many objects: each is its SELF, and the reads of all are
+ * recorded together. It is never packed. */
 struct script_reads *script_reads_new_of_any(struct ml_script *script);
 void script_reads_free(struct script_reads *reads); /* NULL is fine */
 /* Its number, never 0 and never used again; 0 for NULL. */

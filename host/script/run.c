@@ -1,9 +1,10 @@
-/* A reconcile under way: its coroutine, the one request it waits for, and its result.
- * operator/reconcile.c starts it, ctx.c and its siblings send requests by run_read and run_write.
- * An answer resumes the coroutine at once, while its body is valid, or in a later turn with a copy.
+/* A reconcile under way: its coroutine, the one request it waits for, and its result. An answer
+ * resumes the coroutine at once, while its body is valid, or in a later turn with a copy.
  */
+#include "script/run.h"
 #include "base/wipe.h"
-#include "script/ctx_target.h"
+#include "script/objects.h"
+#include "script/reads.h"
 
 #define SAID_MIN          100 /* bytes of a message by which it is known */
 #define FINALIZE_AGAIN_NS (60 * ML_NS_PER_S)
@@ -114,6 +115,13 @@ void ml_result_fini(struct ml_result *result)
     ml_custom_notes_free(ml_take(&result->notes));
 }
 
+static void free_values(struct ml_map *map)
+{
+    ml_map_each (map, cursor, value)
+        free(value);
+    ml_map_fini(map);
+}
+
 static void run_end(struct ml_run *run)
 {
     if (run->read)
@@ -122,15 +130,15 @@ static void run_end(struct ml_run *run)
         outbound_of(run)->cancel(outbound_of(run), run->http);
     if (run->write)
         ml_writer_cancel(run->write);
-    run_drop_held(run);
+    free(run->held);
     if (run->waits_for_cache)
         ml_expectations_cancel(run->thread.script->binding.expectations,
                                ml_object_key(run->thread.object));
     release_coroutine(run, false);
     ml_turn_cancel(&run->turn);
     drop_kept_body(run);
-    children_forget_wanted(run);
-    ctx_forget_generated(run);
+    free_values(&run->wanted);
+    free_values(&run->generated);
     drop_secret(run);
     script_reads_free(run->reads);
     ml_result_fini(&run->result);
@@ -159,8 +167,8 @@ ML_RAISES static int64_t result_seconds_to_ns(lua_State *L, int index, const cha
     return ns;
 }
 
-/* What moonloop.result's check made of the returned values: outcome, status, requeue_after,
- * requeue_at, field, message at 1 … 6. */
+/* Reads the values that moonloop.result's check made: outcome, status, requeue_after, requeue_at,
+ * field, message at 1 … 6. */
 ML_RAISES static void read_result(lua_State *L, struct ml_run *run)
 {
     const struct ml_script *script = run->thread.script;
@@ -189,8 +197,8 @@ ML_RAISES static void read_result(lua_State *L, struct ml_run *run)
     result->field = ml_str_of(run->field);
 }
 
-/* finalize is done when it returned nothing. What returns a table is called again, also when that
- * names no time: an object must not stay for ever because nothing more happens to it. */
+/* finalize is done when it returned nothing. If it returned a table, it is called again, even
+ * without a time: otherwise the object might stay for ever. */
 static void read_finalized(struct ml_run *run)
 {
     struct ml_result *result = &run->result;
@@ -201,8 +209,8 @@ static void read_finalized(struct ml_run *run)
         result->requeue_after_ns = FINALIZE_AGAIN_NS;
 }
 
-/* On top is what moonloop.children's carry_out returned, below it what moonloop.result's check
- * made. */
+/* On top is the result of moonloop.children's carry_out, below it that of moonloop.result's check.
+ */
 ML_RAISES static int children_carried_out(lua_State *L, int status ML_UNUSED,
                                           lua_KContext context ML_UNUSED)
 {
@@ -222,7 +230,7 @@ ML_RAISES static int children_carried_out(lua_State *L, int status ML_UNUSED,
     return 0;
 }
 
-/* The values that the function returned are all there is on the stack. */
+/* The stack has the values that the function returned, and nothing else. */
 ML_RAISES static int run_returned(lua_State *L, int status ML_UNUSED,
                                   lua_KContext context ML_UNUSED)
 {
@@ -262,7 +270,7 @@ ML_RAISES static int run_main(lua_State *L)
     return run_returned(L, LUA_OK, 0);
 }
 
-/* What the result depends on; nothing when that is more than what the run read of the cache. */
+/* Notes the reads that the result depends on; none when it depends on more than the cache. */
 static void note_reads(struct ml_run *run)
 {
     struct ml_result *result = &run->result;
@@ -330,7 +338,7 @@ static bool says_already(const struct ml_err *err, const char *message)
     return memmem(err->message, strlen(err->message), head.ptr, head.len) != NULL;
 }
 
-/* What is raised is often the consequence of an earlier failed call: add that failure's message. */
+/* A script often raises an error because an earlier call failed: add that failure's message. */
 static void add_last_failure(struct ml_run *run)
 {
     struct ml_err *err = &run->err;
@@ -503,8 +511,8 @@ void run_read(struct ml_run *run, const struct ml_client_request *request)
     run->read = ml_client_send(run->thread.script->cluster->client, &mine, run_read_done, run);
 }
 
-/* Other servers fail for reasons of their own: the script sees all of that, but not that this
- * process may not act any more. */
+/* Other servers fail for reasons of their own: the script sees these errors, except one: this
+ * process has lost its right to act. */
 static void run_http_done(void *context, struct ml_str answer, const struct ml_err *err)
 {
     struct ml_run *run = context;
@@ -533,7 +541,7 @@ void run_http(struct ml_run *run, const struct ml_outbound_request *request, boo
 
 void run_write(struct ml_run *run, const struct ml_write *write, bool wait_for_cache)
 {
-    /* What the ledger will hold of it. */
+    /* The expectations will hold these bytes. */
     size_t bytes = SCRIPT_WRITE_NOTED + write->request.ns.len + write->request.name.len;
     ml_budget_force(&run->thread.script->memory, bytes);
     run->charged += bytes;

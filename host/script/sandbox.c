@@ -1,87 +1,11 @@
 /* The environment of scripts, an allow-list: no io, os, debug, coroutine, load, print,
  * collectgarbage. Reading or setting a global that does not exist raises, so that a misspelt name
- * is found at once. load.c opens it in each new state. */
+ * is found at once. Also loads a script into it. */
 #include <lualib.h>
 
-#include "script/internal.h"
+#include "script/environment.h"
+#include "script/objects.h"
 #include "script/reads.h"
-
-ML_RAISES void script_hide_metatable(lua_State *L)
-{
-    lua_pushboolean(L, 0);
-    lua_setfield(L, -2, "__metatable");
-}
-
-ML_RAISES int script_push_field(lua_State *L, int index, const char *field)
-{
-    index = lua_absindex(L, index);
-    lua_pushstring(L, field);
-    return lua_rawget(L, index);
-}
-
-ML_RAISES void script_move_fields(lua_State *L, int to, const char *const *fields)
-{
-    to = lua_absindex(L, to);
-    for (; *fields; fields++) {
-        lua_getfield(L, -1, *fields);
-        lua_setfield(L, to, *fields);
-    }
-    lua_pop(L, 1);
-}
-
-ML_RAISES void script_register_metatable(lua_State *L, const char *key)
-{
-    script_hide_metatable(L);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, key);
-}
-
-bool script_has_metatable(lua_State *L, int index, const char *key)
-{
-    if (!lua_getmetatable(L, index))
-        return false;
-    lua_rawgetp(L, LUA_REGISTRYINDEX, key);
-    bool has = lua_rawequal(L, -1, -2);
-    lua_pop(L, 2);
-    return has;
-}
-
-void *script_to_userdata(lua_State *L, int index, const char *key)
-{
-    if (lua_type(L, index) != LUA_TUSERDATA || !script_has_metatable(L, index, key))
-        return NULL;
-    return lua_touserdata(L, index);
-}
-
-ML_RAISES void *script_push_userdata(lua_State *L, size_t size, const char *key)
-{
-    void *userdata = lua_newuserdatauv(L, size, 0);
-    lua_rawgetp(L, LUA_REGISTRYINDEX, key);
-    lua_setmetatable(L, -2);
-    return userdata;
-}
-
-/* [-0, +1] As the stock tostring, but without addresses. */
-ML_RAISES const char *script_tolstring(lua_State *L, int index, size_t *len)
-{
-    index = lua_absindex(L, index);
-    if (luaL_getmetafield(L, index, "__tostring") != LUA_TNIL) {
-        lua_pushvalue(L, index);
-        lua_call(L, 1, 1);
-        if (!lua_isstring(L, -1))
-            luaL_error(L, "'__tostring' must return a string");
-        return lua_tolstring(L, -1, len);
-    }
-    switch (lua_type(L, index)) {
-    case LUA_TNUMBER:
-    case LUA_TSTRING:
-    case LUA_TNIL:
-    case LUA_TBOOLEAN:
-        return luaL_tolstring(L, index, len);
-    default:
-        lua_pushstring(L, script_is_null(L, index) ? "null" : luaL_typename(L, index));
-        return lua_tolstring(L, -1, len);
-    }
-}
 
 ML_RAISES static int base_tostring(lua_State *L)
 {
@@ -266,9 +190,9 @@ ML_RAISES static void push_environment(lua_State *L)
     lua_setmetatable(L, environment);
 }
 
-ML_RAISES void script_sandbox_open(lua_State *L)
+ML_RAISES static void open_sandbox(lua_State *L)
 {
-    shape_open(L);
+    key_order_open(L);
     lazy_open(L);
     script_numbers_open(L);
     push_environment(L); /* the library's, whose modules require each other there */
@@ -277,5 +201,79 @@ ML_RAISES void script_sandbox_open(lua_State *L)
     push_environment(L); /* the script's */
     script_open_string_methods(L);
     lua_rawseti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS); /* what chunks get as _ENV */
+    script_push_host(L);
     script_open_library(L);
+}
+
+/* ---- loading ---- */
+
+/* Runs in script_protect: opens the sandbox and runs the file. */
+ML_RAISES static int load_main(lua_State *L)
+{
+    const struct ml_script_file *file = lua_touserdata(L, 1);
+    open_sandbox(L);
+#ifdef MOONLOOP_GC_STRESS
+    script_of(L)->stress.on = true;
+#endif
+    script_load_file(L, file);
+    if (script_is_controller(L, -1)) {
+        script_declare(L, lua_gettop(L));
+        script_find_outliving_state(
+            L); /* with wakes = "all" as well, so that both modes run alike */
+        return 0;
+    }
+    if (!lua_istable(L, -1))
+        return luaL_error(L,
+                          "%s:1: the file returns %s%s; a script returns "
+                          "moonloop.controller{ … }, a module a table",
+                          script_of(L)->declaration.file, lua_isnil(L, -1) ? "" : "a ",
+                          lua_isnil(L, -1) ? "nothing" : luaL_typename(L, -1));
+    return 0;
+}
+
+/* The line of the last call of moonloop.controller, or 1. `return f{…}` is a tail call, so Lua does
+ * not know the line of the caller when f raises. */
+static int controller_line(struct ml_str text)
+{
+    int found = 1, line = 1;
+    for (struct ml_str rest = text; rest.ptr; line++) {
+        struct ml_str one = ml_str_cut(&rest, '\n');
+        if (one.len > 0 && memmem(one.ptr, one.len, ".controller", strlen(".controller")))
+            found = line;
+    }
+    return found;
+}
+
+static void add_file_place(const struct ml_script_file *file, struct ml_err *err)
+{
+    if (script_has_place(err->message))
+        return;
+    bool is_declaration = strncmp(err->message, "moonloop.controller", 19) == 0;
+    ml_err_wrap(err, ML_STR_FMT ":%d", ML_STR_ARG(file->name),
+                is_declaration ? controller_line(file->text) : 1);
+}
+
+int ml_script_load(struct ml_cluster *cluster, const struct ml_script_limits *limits,
+                   const struct ml_script_files *files, size_t entry, struct ml_script **out,
+                   struct ml_err *err)
+{
+    ml_assert(entry < files->count);
+    const struct ml_script_file *file = &files->files[entry];
+    struct ml_script *script = script_new(cluster, limits);
+    script->files = files;
+    script->declaration.file = ml_str_dup(file->name);
+    int r;
+    if (script->L)
+        r = script_protect(script, load_main, (void *)file, script->limits.load_cpu_ns, err);
+    else
+        r = ml_err_set(err, ML_ESCRIPT, "the memory limit is too small for any script");
+    script->files = NULL;
+    script->binding.payer = script->limits.load_payer = NULL;
+    if (r < 0) {
+        add_file_place(file, err);
+        script_free(script);
+        return r;
+    }
+    *out = script;
+    return 0;
 }

@@ -62,7 +62,7 @@ struct ml_script_kind {
 #define ML_SCRIPT_VERSIONS_MAX 8 /* that it converts */
 #define ML_SCRIPT_FORMERLY_MAX 8 /* names that it had before */
 
-/* What the API server may ask it (webhooks). Strings live as long as the script. */
+/* Webhooks: the questions that the API server may ask it. Strings live as long as the script. */
 struct ml_script_webhooks {
     bool defaults, validates;
     const char *versions[ML_SCRIPT_VERSIONS_MAX]; /* that it converts to its own and back; sorted */
@@ -184,7 +184,7 @@ struct ml_result {
     /* Owned by the result (ml_result_fini). */
     struct ml_read_names names;    /* that it looked for */
     struct ml_custom_notes *notes; /* values of metrics; NULL: none */
-    /* What the result depends on; NULL: maybe on more than the cache. */
+    /* The reads that the result depends on; NULL: maybe it depends on more than the cache. */
     struct ml_read_set *reads;
     struct ml_read_versions read_versions; /* with `reads` */
     const char *reads_gave_up;             /* why there are none, static; NULL: there are */
@@ -250,7 +250,7 @@ struct ml_webhook_object {
 /* The object as `default` wants it. The script must have it. */
 ML_NODISCARD int ml_script_default(struct ml_script *script, const struct ml_webhook_object *about,
                                    struct ml_str object, struct ml_buf *out, struct ml_err *err);
-/* What `validate` says: the fields allowed, status and warnings of an answer, as a JSON object.
+/* The answer of `validate`: the fields allowed, status and warnings, as a JSON object.
  * `old` empty: the object is created. Before ml_script_bind its reads fail. */
 ML_NODISCARD int ml_script_validate(struct ml_script *script, const struct ml_webhook_object *about,
                                     struct ml_str new, struct ml_str old, struct ml_buf *out,

@@ -1,10 +1,10 @@
-/* What a server says of a refused write of a Secret may have its values: some validation, policies
- * and webhooks repeat what they refuse. Such a message would get into the log, an Event and the
- * script's status. run.c asks here before anybody sees it. */
+/* Secrets in writes: encodes their stringData, and keeps their values out of messages. The message
+ * of a refused write may have such values: some validation, policies and webhooks repeat the object
+ * that they refuse, and the message would get into the log, an Event and the script's status. */
 #include "base/wipe.h"
 #include "codec/base64.h"
 #include "codec/json_members.h"
-#include "script/ctx.h"
+#include "script/run.h"
 
 #define WINDOW      6 /* consecutive bytes of a value that a message must not have */
 #define WINDOW_BITS 16

@@ -1,11 +1,11 @@
 /* The string library of the sandbox: stock functions where they cannot be abused, own ones for
- * what can run long or tell addresses. find, match, gmatch and gsub stand on the host's own matcher
+ * what can run long or tell addresses. find, match, gmatch and gsub use the host's own matcher
  * (pattern.h): the same results as Lua 5.4's (spec/unit compares them), but a deadline ends them.
- * Left out: dump, pack, packsize, unpack. sandbox.c opens it. */
+ * Left out: dump, pack, packsize, unpack. */
 #include <lualib.h>
 #include <stdio.h>
 
-#include "script/internal.h"
+#include "script/environment.h"
 #include "script/pattern.h"
 
 #define SPEC_MAX   32  /* longer than "%-+ #099.99lld" */

@@ -1,5 +1,5 @@
 -- Carries out `return { children = … }`: applies each object, then deletes the others that the reconciled object
--- controls. host/script/run.c calls carry_out when reconcile has returned, in the same run; host/script/ctx_apply.c and
+-- controls. host/script/run.c calls carry_out when reconcile has returned, in the same run; host/script/ctx_write.c and
 -- ctx_children.c have the calls, and check what is sent.
 local _, host = ...
 local names = host.require "moonloop.names"

@@ -1,4 +1,4 @@
--- Messages for host/script/globals.c, which refuses a file of a script that uses a name without a variable: they say
+-- Messages for host/script/module.c, which refuses a file of a script that uses a name without a variable: they say
 -- what to write instead. The table in docs/language.md says why scripts do not have these names.
 local _, host = ...
 local names = host.require "moonloop.names"

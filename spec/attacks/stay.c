@@ -1,4 +1,4 @@
-/* How long Lua is stayed in at a time: the linker puts these between door.c and limits.c. */
+/* How long Lua is stayed in at a time: the linker puts these between call.c and limits.c. */
 #include "stay.h"
 
 #include "script/internal.h"

@@ -46,7 +46,7 @@ static void test_json_changed_object_keeps_its_order(void **state)
 
 /* With a collection at every allocation all of them would take minutes. That build checks the
  * values that C holds in one round, and all rounds are alike. The other builds check the bound:
- * SHAPES is more than SHAPE_NODES_MAX of shape.c. */
+ * SHAPES is more than NODES_MAX of key_order.c. */
 #ifdef MOONLOOP_GC_STRESS
 #define SHAPES "100"
 #define KEYS   "100"

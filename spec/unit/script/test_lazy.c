@@ -3,7 +3,7 @@
  * what random programs do not come by: memory that runs out, objects kept from run to run. */
 #include "script_world.h"
 
-#include "script/internal.h"
+#include "script/objects.h"
 
 #ifndef MOONLOOP_CPU_STRETCH
 #define MOONLOOP_CPU_STRETCH 1
@@ -205,7 +205,7 @@ static int compare_once(lua_State *L)
     lua_pushinteger(L, comparison->seed);
     lua_call(L, 1, 1);
     const char *text = lua_tostring(L, -1);
-    script_push_json(L, ml_str_of(text), SHAPE_OBJECT);
+    script_push_json(L, ml_str_of(text), ROOT_OBJECT);
     push_sight(L, comparison);
     script_push_lazy(L, ml_str_of(text), 0);
     push_sight(L, comparison);
@@ -265,7 +265,7 @@ static int starve(lua_State *L)
     size_t memory_max = hunger->script->memory.max;
     if (hunger->ref == 0) {
         if (hunger->whole)
-            script_push_json(L, ml_str_of(many), SHAPE_OBJECT);
+            script_push_json(L, ml_str_of(many), ROOT_OBJECT);
         else
             script_push_lazy(L, ml_str_of(many), 0);
         hunger->ref = luaL_ref(L, LUA_REGISTRYINDEX);

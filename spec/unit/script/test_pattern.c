@@ -4,7 +4,7 @@
 #include <lualib.h>
 
 #include "base/random.h"
-#include "script/internal.h"
+#include "script/environment.h"
 #include "script/pattern.h"
 
 #define ROUNDS 60000

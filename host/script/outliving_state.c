@@ -1,18 +1,19 @@
-/* What outlives a run: local variables of the files, and the tables of modules. A script that
- * changes any of it may come to another result for the same objects, so its runs have no read sets
- * any more (reads.h). load.c collects it once a script is loaded, door.c checks it each time that
- * code of the script has run.
+/* The state of a script that outlives a run: local variables of the files, and the tables of
+ * modules. A script that changes any of it may come to another result for the same objects, so its
+ * runs have no read sets any more (reads.h). It is collected once a script is loaded, and checked
+ * each time that code of the script has run.
  *
  * The registry has an array of all tables and functions that are reached from the reconcile
  * function, the functions of indexes, the environment and the modules, and a userdata with a digest
  * of each: of what is in the table, or in the upvalues of the function. A digest has the addresses
  * of strings, functions, userdata and metatables; so the array holds these as well, in a table at
- * [0]: an address that is used again would look like the value that had it first. */
+ * [0]: a freed address that is used again would look like the value that had it first. */
 #include <moonloop_lua.h>
 #include <stdio.h>
 
-#include "script/ctx.h"
+#include "script/environment.h"
 #include "script/index.h"
+#include "script/objects.h"
 
 #define VALUES_MAX 4096 /* fields and upvalues; a check looks at each, some nanoseconds long */
 
@@ -34,8 +35,8 @@ ML_RAISES static bool is_constant(lua_State *L, int index)
 
 static void end_read_sets(struct ml_script *script, const char *why)
 {
-    if (!script->kept_place[0])
-        snprintf(script->kept_place, sizeof script->kept_place, "%s", why);
+    if (!script->outliving_change[0])
+        snprintf(script->outliving_change, sizeof script->outliving_change, "%s", why);
 }
 
 /* The function on top; most of the libraries' have none. */
@@ -66,12 +67,12 @@ ML_RAISES static void collect_value(lua_State *L, struct collection *found)
     bool holds = type == LUA_TTABLE || (type == LUA_TFUNCTION && has_upvalues(L));
     bool is_freed = type == LUA_TSTRING || type == LUA_TUSERDATA ||
                     (type == LUA_TFUNCTION && !lua_iscfunction(L, -1));
-    if (!holds && is_freed && !script_of(L)->kept_place[0]) {
+    if (!holds && is_freed && !script_of(L)->outliving_change[0]) {
         hold_value(L, found);
         return;
     }
     lua_pushvalue(L, -1);
-    if (!holds || script_of(L)->kept_place[0] || lua_rawget(L, found->seen) != LUA_TNIL) {
+    if (!holds || script_of(L)->outliving_change[0] || lua_rawget(L, found->seen) != LUA_TNIL) {
         lua_pop(L, 2);
         return;
     }
@@ -82,21 +83,22 @@ ML_RAISES static void collect_value(lua_State *L, struct collection *found)
     lua_rawseti(L, found->array, (lua_Integer)++found->count);
 }
 
-/* Has the table a metatable of shape.c, which no script can reach and which changes by itself? */
-ML_RAISES static bool is_shape(lua_State *L, int index)
+/* Has the table a metatable of key_order.c, which no script can reach and which changes by itself?
+ */
+ML_RAISES static bool has_own_metatable(lua_State *L, int index)
 {
-    if (shape_is_array(L, index))
+    if (script_is_array(L, index))
         return true;
-    bool is_object = shape_keys(L, index);
+    bool is_object = key_order_keys(L, index);
     lua_pop(L, is_object);
     return is_object;
 }
 
-/* Adds what the table on top holds. */
+/* Adds the fields of the table on top. */
 ML_RAISES static void collect_fields(lua_State *L, struct collection *found)
 {
     if (lua_getmetatable(L, -1)) {
-        if (is_shape(L, -2))
+        if (has_own_metatable(L, -2))
             hold_value(L, found);
         else
             collect_value(L, found);
@@ -111,7 +113,7 @@ ML_RAISES static void collect_fields(lua_State *L, struct collection *found)
 
 ML_RAISES static void collect_reachable(lua_State *L, struct collection *found)
 {
-    for (size_t i = 1; i <= found->count && !script_of(L)->kept_place[0]; i++) {
+    for (size_t i = 1; i <= found->count && !script_of(L)->outliving_change[0]; i++) {
         int type = lua_rawgeti(L, found->array, (lua_Integer)i);
         if (type == LUA_TTABLE)
             collect_fields(L, found);
@@ -134,10 +136,10 @@ ML_RAISES static void keep_digests(lua_State *L, const struct collection *found)
     lua_rawseti(L, found->array, 0);
     lua_pushvalue(L, found->array);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &array_key);
-    script_of(L)->kept_count = found->count;
+    script_of(L)->outliving_count = found->count;
 }
 
-ML_RAISES void script_kept_find(lua_State *L)
+ML_RAISES void script_find_outliving_state(lua_State *L)
 {
     struct ml_script *script = script_of(L);
     int top = lua_gettop(L);
@@ -157,14 +159,14 @@ ML_RAISES void script_kept_find(lua_State *L)
     script_push_loaded(L);
     collect_value(L, &found);
     collect_reachable(L, &found);
-    if (!script->kept_place[0])
+    if (!script->outliving_change[0])
         keep_digests(L, &found);
     lua_settop(L, top);
 }
 
-/* ---- naming what has changed ---- */
+/* ---- the name of a change ---- */
 
-/* Which upvalue of the function on top holds the value at `held`? NULL: none. */
+/* The name of the upvalue of the function on top that holds the value at `held`. NULL: none. */
 static const char *name_of_upvalue(lua_State *L, int held)
 {
     const char *name;
@@ -177,19 +179,20 @@ static const char *name_of_upvalue(lua_State *L, int held)
     return NULL;
 }
 
-/* The function on top has another upvalue than it had. Which, is not known; so all are named. */
+/* An upvalue of the function on top has changed. A digest cannot say which one, so all are named.
+ */
 static void name_function(lua_State *L, struct ml_script *script)
 {
     lua_Debug place = script_place_of_function(L);
-    const size_t room = sizeof script->kept_place;
-    int len = snprintf(script->kept_place, room,
+    const size_t room = sizeof script->outliving_change;
+    int len = snprintf(script->outliving_change, room,
                        "a local variable changed that the function at %s:%d uses:", place.short_src,
                        ML_MAX(place.linedefined, 1));
     const char *name;
     for (int i = 1; (name = lua_getupvalue(L, -1, i)); i++) {
         lua_pop(L, 1);
         if (strcmp(name, "_ENV") != 0 && len < (int)room)
-            len += snprintf(script->kept_place + len, room - (size_t)len, " %.32s", name);
+            len += snprintf(script->outliving_change + len, room - (size_t)len, " %.32s", name);
     }
 }
 
@@ -199,12 +202,12 @@ static void name_table(lua_State *L, struct ml_script *script, int array)
     int changed = lua_gettop(L);
     const char *name = NULL;
     end_read_sets(script, "a table changed that outlives the run");
-    for (size_t i = 1; i <= script->kept_count && !name; i++) {
+    for (size_t i = 1; i <= script->outliving_count && !name; i++) {
         if (lua_rawgeti(L, array, (lua_Integer)i) == LUA_TFUNCTION)
             name = name_of_upvalue(L, changed);
         if (name) {
             lua_Debug place = script_place_of_function(L);
-            snprintf(script->kept_place, sizeof script->kept_place,
+            snprintf(script->outliving_change, sizeof script->outliving_change,
                      "the table '%.32s' changed, which the function at %s:%d uses", name,
                      place.short_src, ML_MAX(place.linedefined, 1));
         }
@@ -212,10 +215,10 @@ static void name_table(lua_State *L, struct ml_script *script, int array)
     }
 }
 
-void script_kept_check(struct ml_script *script)
+void script_check_outliving_state(struct ml_script *script)
 {
     lua_State *L = script->L;
-    if (script->kept_count == 0 || script->kept_place[0])
+    if (script->outliving_count == 0 || script->outliving_change[0])
         return;
     int top = lua_gettop(L), array = top + 1;
     if (!lua_checkstack(L, 8)) {
@@ -225,7 +228,7 @@ void script_kept_check(struct ml_script *script)
     lua_rawgetp(L, LUA_REGISTRYINDEX, &array_key);
     lua_rawgetp(L, LUA_REGISTRYINDEX, &digests_key);
     const uint64_t *digests = lua_touserdata(L, -1);
-    for (size_t i = 0; i < script->kept_count && !script->kept_place[0]; i++) {
+    for (size_t i = 0; i < script->outliving_count && !script->outliving_change[0]; i++) {
         lua_rawgeti(L, array, (lua_Integer)i + 1);
         bool is_changed = moonloop_lua_digest(L, -1) != digests[i];
         if (is_changed && lua_istable(L, -1))
@@ -239,5 +242,6 @@ void script_kept_check(struct ml_script *script)
 
 const char *ml_script_reads_off(const struct ml_script *script)
 {
-    return script->kept_place[0] && !script->declaration.wakes_all ? script->kept_place : NULL;
+    return script->outliving_change[0] && !script->declaration.wakes_all ? script->outliving_change
+                                                                         : NULL;
 }

@@ -1,17 +1,17 @@
-/* The annotation of objects without an owner reference. Called by script/followed.c, which sets it,
- * and by operator/revision.c, which wakes the owner of what has changed. */
-#include "kube/followed.h"
+/* The annotation of objects without an owner reference: a script's writes set it, and a change of
+ * such an object wakes its owner. */
+#include "kube/tracked_children.h"
 
 #include "codec/json.h"
 #include "kube/kind.h"
 
-void ml_followed_mark(const char *controller, const struct ml_object *owner, struct ml_buf *out)
+void ml_tracked_mark(const char *controller, const struct ml_object *owner, struct ml_buf *out)
 {
     ml_buf_printf(out, "%s " ML_STR_FMT " " ML_STR_FMT, controller,
                   ML_STR_ARG(ml_object_key(owner)), ML_STR_ARG(ml_object_uid(owner)));
 }
 
-struct ml_str ml_followed_annotation(struct ml_str json, const char *name)
+struct ml_str ml_tracked_annotation(struct ml_str json, const char *name)
 {
     struct ml_str raw;
     if (!ml_json_find(json, &raw, "metadata", "annotations", name, NULL) || raw.len < 2 ||
@@ -20,12 +20,12 @@ struct ml_str ml_followed_annotation(struct ml_str json, const char *name)
     return (struct ml_str){raw.ptr + 1, raw.len - 2};
 }
 
-bool ml_followed_key(const struct ml_object *object, const char *controller,
-                     const char *const *formerly, struct ml_buf *out_key)
+bool ml_tracked_key(const struct ml_object *object, const char *controller,
+                    const char *const *formerly, struct ml_buf *out_key)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf json = ML_BUF_INIT;
     ml_object_json(object, &json);
-    struct ml_str mark = ml_followed_annotation(ml_buf_str(&json), ML_FOLLOWED_OWNER);
+    struct ml_str mark = ml_tracked_annotation(ml_buf_str(&json), ML_TRACKED_OWNER);
     struct ml_str name = ml_str_cut(&mark, ' ');
     while (*formerly && !ml_str_is(name, *formerly))
         formerly++;

@@ -1,9 +1,13 @@
-/* The functions of a script that the operator (revision.c) calls when an object changes:
- * `when` says whether the change counts, the `map` of a watch says which keys to enqueue. They run
- * in the main thread and cannot wait: map reads from caches only, when sees the old and the new
- * object and nothing else. when is called for each change and delays all later ones, so it has less
- * CPU time than others. */
-#include "script/internal.h"
+/* The functions of a script that the operator calls outside of a reconcile. They run in the main
+ * thread and cannot wait; they read from caches only. */
+#include "script/environment.h"
+#include "script/objects.h"
+
+/* ---- changes ----
+ *
+ * `when` says whether a change of an object counts, the `map` of a watch says which keys to
+ * enqueue. when sees the old and the new object and nothing else. It is called for each change and
+ * delays all later ones, so it has less CPU time than the others. */
 
 struct when_call {
     size_t index;
@@ -144,4 +148,121 @@ int ml_script_map(struct ml_script *script, size_t index, struct ml_object *obje
         emit(context, ml_str_cut(&rest, '\n'));
     script_release_work(script, SCRIPT_WORK_KEPT);
     return 0;
+}
+
+/* ---- webhooks: default, validate, and the functions of convert ---- */
+
+struct hook_call {
+    const char *name; /* for messages: "default", "convert.v1alpha1.to" */
+    int function;     /* a reference */
+    struct ml_str object;
+    struct ml_str old; /* of validate; empty: none */
+};
+
+/* [-0, +1] The function of the call. Errors in its result name the line where it begins. */
+ML_RAISES static lua_Debug push_hook(lua_State *L, const struct hook_call *call)
+{
+    lua_rawgeti(L, LUA_REGISTRYINDEX, call->function);
+    lua_Debug place = script_place_of_function(L);
+    script_thread_of(L)->result_line = ML_MAX(place.linedefined, 1);
+    return place;
+}
+
+/* Runs in script_protect: default, or a function of convert. It changes the object that it is
+ * given, or returns another one. */
+ML_RAISES static int change_main(lua_State *L)
+{
+    const struct hook_call *call = lua_touserdata(L, 1);
+    struct ml_buf *out = &script_of(L)->outgoing;
+    script_push_answer(L, call->object);
+    int given = lua_gettop(L);
+    const lua_Debug place = push_hook(L, call);
+    lua_pushvalue(L, given);
+    lua_call(L, 1, 1);
+    if (lua_isnil(L, -1))
+        lua_pushvalue(L, given);
+    bool is_table = lua_istable(L, -1);
+    if (is_table)
+        script_encode(L, -1, call->name, out);
+    if (!is_table || out->ptr[0] != '{')
+        return luaL_error(L,
+                          "%s:%d: %s returned a %s; expected the object, or nothing when it was "
+                          "changed in place",
+                          place.short_src, place.linedefined, call->name,
+                          is_table ? "list" : luaL_typename(L, -1));
+    return 0;
+}
+
+/* Runs in script_protect: validate, and moonloop.verdict, which makes an answer of its result. */
+ML_RAISES static int validate_main(lua_State *L)
+{
+    const struct hook_call *call = lua_touserdata(L, 1);
+    struct ml_script *script = script_of(L);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, script->answer_ref);
+    int answer = lua_gettop(L);
+    lua_pushnil(L); /* for the place */
+    const lua_Debug place = push_hook(L, call);
+    lua_pushfstring(L, "%s:%d", place.short_src, place.linedefined);
+    lua_replace(L, answer + 1);
+    script_push_answer(L, call->object);
+    if (call->old.len > 0)
+        script_push_answer(L, call->old);
+    else
+        lua_pushnil(L);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, script->ctx_ref);
+    lua_call(L, 3, LUA_MULTRET);
+    lua_call(L, lua_gettop(L) - answer, 1);
+    luaL_checktype(L, -1, LUA_TTABLE);
+    script_encode(L, -1, "", &script->outgoing);
+    return 0;
+}
+
+static int call_hook(struct ml_script *script, lua_CFunction main, struct hook_call *call,
+                     const struct ml_webhook_object *about, struct ml_buf *out, struct ml_err *err)
+{
+    struct script_thread *thread = &script->thread;
+    ml_assert(!thread->object && call->function > 0);
+    ml_script_index_work(script); /* it cannot wait: a lookup in an index with work left raises */
+    if (about)
+        thread->asked_about = *about;
+    thread->kind = 0;
+    thread->reads = thread->log_lines = 0;
+    ml_buf_clear(&script->outgoing);
+    int r = script_protect(script, main, call, script->limits.run_cpu_ns, err);
+    thread->asked_about = (struct ml_webhook_object){.ns = {NULL, 0}};
+    thread->result_line = 0;
+    if (r == 0 && !ml_buf_append_str(out, ml_buf_str(&script->outgoing)))
+        r = ml_err_set(err, ML_ESCRIPT, "%s: the answer is larger than %zu bytes", call->name,
+                       out->len_max ? out->len_max : ML_BUF_MAX_DEFAULT);
+    script_release_work(script, SCRIPT_WORK_KEPT);
+    return r;
+}
+
+int ml_script_default(struct ml_script *script, const struct ml_webhook_object *about,
+                      struct ml_str object, struct ml_buf *out, struct ml_err *err)
+{
+    struct hook_call call = {.name = "default", .function = script->default_ref, .object = object};
+    return call_hook(script, change_main, &call, about, out, err);
+}
+
+int ml_script_validate(struct ml_script *script, const struct ml_webhook_object *about,
+                       struct ml_str new, struct ml_str old, struct ml_buf *out, struct ml_err *err)
+{
+    struct hook_call call = {
+        .name = "validate", .function = script->validate_ref, .object = new, .old = old};
+    return call_hook(script, validate_main, &call, about, out, err);
+}
+
+int ml_script_convert(struct ml_script *script, size_t index, bool to, struct ml_str object,
+                      struct ml_buf *out, struct ml_err *err)
+{
+    ml_assert(index < script->declaration.webhooks.version_count);
+    ML_AUTO_FREE char *name = ml_asprintf(
+        "convert.%s.%s", script->declaration.webhooks.versions[index], to ? "to" : "from");
+    struct hook_call call = {
+        .name = name,
+        .function = to ? script->to_refs[index] : script->from_refs[index],
+        .object = object,
+    };
+    return call_hook(script, change_main, &call, NULL, out, err);
 }

@@ -1,64 +1,7 @@
 /* The only two ways from the host into Lua: one lua_pcall, one lua_resume. Each runs under the CPU
  * deadline of limits.c, and turns whatever a script raises into a `struct ml_err` and a traceback.
- * Doing so neither allocates in Lua nor runs code of the script. Called by load.c, run.c and
- * changes.c. */
-#include "base/escape.h"
-#include "script/ctx.h"
-
-#define TRACEBACK_LEVELS_MAX 24
-#define TRACEBACK_NAME_MAX   64 /* bytes of a function's name; a script may choose a megabyte */
-
-/* Escaped: no name begins a line of its own. */
-static void write_name(const lua_Debug *activation, struct ml_buf *out)
-{
-    ml_buf_printf(out, "%s '", activation->namewhat);
-    ml_escape_text(out, ml_str_head(ml_str_of(activation->name), TRACEBACK_NAME_MAX));
-    ml_buf_puts(out, "'\n");
-}
-
-/* "cnat.lua:12: in function 'due'" per level, as luaL_traceback says it, without addresses. */
-static void write_traceback(lua_State *L, struct ml_buf *out)
-{
-    ml_buf_clear(out);
-    lua_Debug activation;
-    for (int level = 0; level < TRACEBACK_LEVELS_MAX; level++) {
-        if (!lua_getstack(L, level, &activation))
-            return;
-        lua_getinfo(L, "Sln", &activation);
-        if (activation.what[0] == 'C')
-            ml_buf_puts(out, "[host]: in ");
-        else
-            ml_buf_printf(out, "%s:%d: in ", activation.short_src, activation.currentline);
-        if (activation.name)
-            write_name(&activation, out);
-        else if (activation.what[0] == 'm')
-            ml_buf_puts(out, "main chunk\n");
-        else
-            ml_buf_printf(out, "function <%d>\n", activation.linedefined);
-    }
-    ml_buf_puts(out, "...\n");
-}
-
-/* The place of the innermost function of the script, "cnat.lua:12: ", or nothing. */
-static void write_place(lua_State *L, char *out, size_t size)
-{
-    lua_Debug activation;
-    out[0] = '\0';
-    for (int level = 0; lua_getstack(L, level, &activation); level++) {
-        lua_getinfo(L, "Sl", &activation);
-        if (activation.currentline <= 0 || strncmp(activation.short_src, "moonloop/", 9) == 0)
-            continue;
-        snprintf(out, size, "%s:%d: ", activation.short_src, activation.currentline);
-        return;
-    }
-}
-
-bool script_has_place(const char *message)
-{
-    const char *space = strchr(message, ' ');
-    const char *colon = memchr(message, ':', space ? (size_t)(space - message) : 0);
-    return colon && colon[1] >= '0' && colon[1] <= '9' && space[-1] == ':';
-}
+ * Doing so neither allocates in Lua nor runs code of the script. */
+#include "script/internal.h"
 
 static int set_out_of_time(struct ml_err *err, int64_t budget_ns, const char *within)
 {
@@ -90,13 +33,6 @@ static int describe_error(struct ml_script *script, int status, struct ml_err *e
                    luaL_typename(L, -1));
     add_error_place(script, err);
     return err->kind;
-}
-
-void script_note_place(lua_State *L)
-{
-    struct ml_script *script = script_of(L);
-    write_traceback(L, &script->traceback);
-    write_place(L, script->place, sizeof(script->place));
 }
 
 /* Once stopped, each pending __close is ended anew; stop_script noted the place that counts. */
@@ -137,9 +73,9 @@ int script_protect(struct ml_script *script, lua_CFunction function, void *argum
     script_cpu_begin(L, cpu_ns);
     int status = lua_pcall(L, 1, 0, top + 1);
     end_code(script, status, &deadline);
-    script_kept_check(script);
+    script_check_outliving_state(script);
     int r = 0;
-    if (deadline != DEADLINE_KEPT) { /* whatever was raised afterwards is its consequence */
+    if (deadline != DEADLINE_KEPT) { /* it caused all errors that were raised afterwards */
         r = set_out_of_time(err, cpu_ns, "without waiting");
         add_error_place(script, err);
     } else if (status != LUA_OK) {
@@ -192,7 +128,7 @@ enum script_resumed script_resume(struct ml_run *run)
     script_cpu_begin(L, budget_ns);
     int status = lua_resume(L, NULL, 0, &results);
     run->cpu_left_ns -= end_code(script, status, &deadline);
-    script_kept_check(script);
+    script_check_outliving_state(script);
     if (status == LUA_YIELD && deadline != DEADLINE_STOPPED) {
         run->overdue = deadline == DEADLINE_RANG; /* what it waits for goes on: a write's outcome */
         lua_pop(L, results);                      /* has to be known */

@@ -1,9 +1,9 @@
-/* The life of a script: it makes a fresh Lua state, loads the script into it once, and answers
- * questions about it. operator/loader.c loads, operator/revision.c keeps scripts. */
+/* The life of a script: makes it with a fresh Lua state, counts its references, frees all that it
+ * holds; and questions about it. sandbox.c loads it. */
 #include <moonloop_lua.h>
 
-#include "script/ctx.h"
 #include "script/index.h"
+#include "script/internal.h"
 
 #ifndef MOONLOOP_CPU_STRETCH
 #define MOONLOOP_CPU_STRETCH 1 /* of a build that is slower than what the limits are meant for */
@@ -17,7 +17,7 @@
 #define GC_PAUSE         150 /* a collection starts when memory has grown by half */
 #define GC_STEP          200
 
-/* Every way into Lua is protected (door.c), so this is a bug of the host. */
+/* Every way into Lua is protected (call.c), so this is a bug of the host. */
 static int unprotected_error(lua_State *L ML_UNUSED)
 {
     ML_UNREACHABLE();
@@ -34,8 +34,7 @@ static struct ml_script_limits limits_with_defaults(const struct ml_script_limit
     return limits;
 }
 
-static struct ml_script *script_new(struct ml_cluster *cluster,
-                                    const struct ml_script_limits *limits)
+struct ml_script *script_new(struct ml_cluster *cluster, const struct ml_script_limits *limits)
 {
     struct ml_script *script = ml_new(struct ml_script);
     script->references = 1;
@@ -61,7 +60,63 @@ static struct ml_script *script_new(struct ml_cluster *cluster,
     return script;
 }
 
-static void script_free(struct ml_script *script)
+static void free_names(struct ml_script *script)
+{
+    struct ml_declaration *declaration = &script->declaration;
+    free((char *)declaration->name);
+    free((char *)declaration->finalizer);
+    free(script->field_manager);
+    free(script->patch_manager);
+    for (size_t i = 0; i < ML_SCRIPT_FORMERLY_MAX; i++) {
+        free((char *)declaration->formerly[i]);
+        free((char *)declaration->former_finalizers[i]);
+        free((char *)script->former_managers[i]);
+        free((char *)script->former_patch_managers[i]);
+    }
+}
+
+static void free_webhooks(struct ml_script_webhooks *webhooks)
+{
+    for (size_t i = 0; i < webhooks->version_count; i++)
+        free((char *)webhooks->versions[i]);
+    free((char *)webhooks->namespace_selector);
+    free((char *)webhooks->object_selector);
+}
+
+static void free_metrics(struct ml_script *script)
+{
+    for (size_t i = 0; i < script->declaration.metric_count; i++) {
+        struct ml_custom_metric *metric = &script->metrics[i];
+        free(metric->name);
+        free(metric->help);
+        for (size_t k = 0; k < metric->label_count; k++)
+            free(metric->labels[k]);
+    }
+    free(script->metrics);
+}
+
+static void free_http(struct ml_script *script)
+{
+    for (size_t i = 0; script->declaration.http && script->declaration.http[i]; i++)
+        free(script->declaration.http[i]);
+    free(script->declaration.http);
+}
+
+size_t script_applied_bytes(const struct script_applied *applied)
+{
+    return sizeof(*applied) + strlen(applied->key) + 1 + 2 * sizeof(struct ml_map_slot);
+}
+
+void script_forget_applied(struct ml_script *script)
+{
+    ml_map_each (&script->applied, cursor, applied) {
+        ml_budget_give(&script->memory, script_applied_bytes(applied));
+        free(applied);
+    }
+    ml_map_fini(&script->applied);
+}
+
+void script_free(struct ml_script *script)
 {
     if (script->L)
         lua_close(script->L);
@@ -70,11 +125,11 @@ static void script_free(struct ml_script *script)
         free(script->loaded[i]);
     free(script->loaded);
     free((char *)script->declaration.file);
-    script_free_names(script);
-    script_webhooks_fini(&script->declaration.webhooks);
-    script_free_metrics(script);
-    script_free_http(script);
-    ctx_forget_applied(script);
+    free_names(script);
+    free_webhooks(&script->declaration.webhooks);
+    free_metrics(script);
+    free_http(script);
+    script_forget_applied(script);
     ml_unkept_fini(&script->unkept);
     script_indexes_free(script);
     ml_repeats_clear(&script->refusals);
@@ -82,76 +137,6 @@ static void script_free(struct ml_script *script)
     ml_json_reader_fini(&script->reader);
     ml_assert(script->memory.used == 0);
     free(script);
-}
-
-/* Runs in script_protect: opens the sandbox and runs the file. */
-ML_RAISES static int load_main(lua_State *L)
-{
-    const struct ml_script_file *file = lua_touserdata(L, 1);
-    script_sandbox_open(L);
-#ifdef MOONLOOP_GC_STRESS
-    script_of(L)->stress.on = true;
-#endif
-    script_load_file(L, file);
-    if (script_is_controller(L, -1)) {
-        script_declare(L, lua_gettop(L));
-        script_kept_find(L); /* with wakes = "all" as well, so that both modes run alike */
-        return 0;
-    }
-    if (!lua_istable(L, -1))
-        return luaL_error(L,
-                          "%s:1: the file returns %s%s; a script returns "
-                          "moonloop.controller{ … }, a module a table",
-                          script_of(L)->declaration.file, lua_isnil(L, -1) ? "" : "a ",
-                          lua_isnil(L, -1) ? "nothing" : luaL_typename(L, -1));
-    return 0;
-}
-
-/* The line of the last call of moonloop.controller, or 1. `return f{…}` is a tail call, so Lua does
- * not know the line of the caller when f raises. */
-static int controller_line(struct ml_str text)
-{
-    int found = 1, line = 1;
-    for (struct ml_str rest = text; rest.ptr; line++) {
-        struct ml_str one = ml_str_cut(&rest, '\n');
-        if (one.len > 0 && memmem(one.ptr, one.len, ".controller", strlen(".controller")))
-            found = line;
-    }
-    return found;
-}
-
-static void add_file_place(const struct ml_script_file *file, struct ml_err *err)
-{
-    if (script_has_place(err->message))
-        return;
-    bool is_declaration = strncmp(err->message, "moonloop.controller", 19) == 0;
-    ml_err_wrap(err, ML_STR_FMT ":%d", ML_STR_ARG(file->name),
-                is_declaration ? controller_line(file->text) : 1);
-}
-
-int ml_script_load(struct ml_cluster *cluster, const struct ml_script_limits *limits,
-                   const struct ml_script_files *files, size_t entry, struct ml_script **out,
-                   struct ml_err *err)
-{
-    ml_assert(entry < files->count);
-    const struct ml_script_file *file = &files->files[entry];
-    struct ml_script *script = script_new(cluster, limits);
-    script->files = files;
-    script->declaration.file = ml_str_dup(file->name);
-    int r;
-    if (script->L)
-        r = script_protect(script, load_main, (void *)file, script->limits.load_cpu_ns, err);
-    else
-        r = ml_err_set(err, ML_ESCRIPT, "the memory limit is too small for any script");
-    script->files = NULL;
-    script->binding.payer = script->limits.load_payer = NULL;
-    if (r < 0) {
-        add_file_place(file, err);
-        script_free(script);
-        return r;
-    }
-    *out = script;
-    return 0;
 }
 
 struct ml_script *ml_script_ref(struct ml_script *script)
@@ -192,4 +177,12 @@ size_t ml_script_memory(const struct ml_script *script)
 void ml_script_bind(struct ml_script *script, const struct ml_script_binding *binding)
 {
     script->binding = *binding;
+}
+
+bool ml_declaration_is_called(const struct ml_declaration *declaration, struct ml_str name)
+{
+    for (const char *const *former = declaration->formerly; *former; former++)
+        if (ml_str_is(name, *former))
+            return true;
+    return ml_str_is(name, declaration->name);
 }

@@ -3,7 +3,7 @@
 
 #include "unit.h"
 
-#include "kube/followed.h"
+#include "kube/tracked_children.h"
 
 static const char *const none[] = {NULL};
 
@@ -20,32 +20,32 @@ static struct ml_object *object_of(struct ml_dict *dict, const char *annotations
     return object;
 }
 
-static void test_followed_mark_leads_to_the_owner(void **state)
+static void test_tracked_children_mark_leads_to_the_owner(void **state)
 {
     (void)state;
     struct ml_dict *dict = ml_dict_new();
     ML_AUTO(ml_buf_fini) struct ml_buf mark = ML_BUF_INIT;
     ML_AUTO(ml_buf_fini) struct ml_buf key = ML_BUF_INIT;
     struct ml_object *owner = object_of(dict, "");
-    ml_followed_mark("site", owner, &mark);
+    ml_tracked_mark("site", owner, &mark);
     assert_string_equal(ml_buf_cstr(&mark), "site a/x u1");
     ML_AUTO_FREE char *annotations = ml_asprintf(",\"annotations\":{\"moonloop.dev/owner\":\"%s\"}",
                                                  ml_buf_cstr(&mark));
     struct ml_object *child = object_of(dict, annotations);
-    assert_true(ml_followed_key(child, "site", none, &key));
+    assert_true(ml_tracked_key(child, "site", none, &key));
     assert_string_equal(ml_buf_cstr(&key), "a/x");
-    assert_false(ml_followed_key(child, "sit", none, &key));
-    assert_false(ml_followed_key(owner, "site", none, &key));
+    assert_false(ml_tracked_key(child, "sit", none, &key));
+    assert_false(ml_tracked_key(owner, "site", none, &key));
     static const char *const formerly[] = {"page", "site", NULL};
     ml_buf_clear(&key);
-    assert_true(ml_followed_key(child, "web", formerly, &key));
+    assert_true(ml_tracked_key(child, "web", formerly, &key));
     assert_string_equal(ml_buf_cstr(&key), "a/x");
     ml_object_unref(owner);
     ml_object_unref(child);
     ml_dict_unref(dict);
 }
 
-static void test_followed_mark_may_be_anything(void **state)
+static void test_tracked_children_mark_may_be_anything(void **state)
 {
     (void)state;
     static const char *const marks[] = {
@@ -58,7 +58,7 @@ static void test_followed_mark_may_be_anything(void **state)
         ML_AUTO_FREE char *annotations = ml_asprintf(",\"annotations\":{\"moonloop.dev/owner\":%s}",
                                                      marks[i]);
         struct ml_object *child = object_of(dict, annotations);
-        if (ml_followed_key(child, "site", none, &key))
+        if (ml_tracked_key(child, "site", none, &key))
             fail_msg("%s leads to %s", marks[i], ml_buf_cstr(&key));
         ml_object_unref(child);
     }
@@ -66,7 +66,7 @@ static void test_followed_mark_may_be_anything(void **state)
 }
 
 /* Nobody checks an annotation: a name in it may be longer than any key, or none at all. */
-static void test_followed_owner_that_no_object_can_be_is_none(void **state)
+static void test_tracked_children_owner_that_no_object_can_be_is_none(void **state)
 {
     (void)state;
     ML_AUTO(ml_buf_fini) struct ml_buf long_name = ML_BUF_INIT;
@@ -88,7 +88,7 @@ static void test_followed_owner_that_no_object_can_be_is_none(void **state)
             ",\"annotations\":{\"moonloop.dev/owner\":\"site %s%s u1\"}", owners[i][0],
             owners[i][1]);
         struct ml_object *child = object_of(dict, annotations);
-        if (ml_followed_key(child, "site", none, &key))
+        if (ml_tracked_key(child, "site", none, &key))
             fail_msg("owner %zu leads to a key of %zu bytes", i, key.len);
         ml_object_unref(child);
     }
@@ -98,9 +98,9 @@ static void test_followed_owner_that_no_object_can_be_is_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_followed_mark_leads_to_the_owner),
-        cmocka_unit_test(test_followed_mark_may_be_anything),
-        cmocka_unit_test(test_followed_owner_that_no_object_can_be_is_none),
+        cmocka_unit_test(test_tracked_children_mark_leads_to_the_owner),
+        cmocka_unit_test(test_tracked_children_mark_may_be_anything),
+        cmocka_unit_test(test_tracked_children_owner_that_no_object_can_be_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
