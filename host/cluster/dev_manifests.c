@@ -1,5 +1,4 @@
-/* The manifests of `moonloop dev --apply`, applied again whenever their files change. Called by
- * dev.c. */
+/* The manifests of `moonloop dev --apply`, applied again whenever their files change. */
 #include "cluster/dev_manifests.h"
 
 #include "codec/json.h"

@@ -2,6 +2,7 @@
  * finds them. Used by `moonloop check`, `dev` and `types`. */
 #pragma once
 
+#include "base/log.h"
 #include "cluster/trusted.h"
 #include "codec/json.h"
 #include "operator/files.h"
@@ -17,3 +18,8 @@ ML_NODISCARD int
 ml_script_fields_ask(struct ml_trusted *trusted, const char *module, struct ml_str asked,
                      void (*each)(void *context, const char *file, const char *text), void *context,
                      struct ml_err *err);
+
+/* Logs what the scripts at these paths (NULL ends them) read wrongly by the kinds that the embedded
+ * API server serves now, each once for a text. `trusted` is the server's. ML_ESCRIPT. */
+ML_NODISCARD int ml_script_fields_log(struct ml_trusted *trusted, const char *const *paths,
+                                      struct ml_log *log, struct ml_err *err);
