@@ -1,6 +1,6 @@
 /* cluster. Links, addresses and routes by rtnetlink, in the network namespace in which the socket
  * was opened. Each call waits for the kernel's answer; false: it failed, errno says why. Only for
- * the node of pod_network.h: it may block. */
+ * the netns helper of pod_network.h: it may block. */
 #pragma once
 
 #include <netinet/in.h>

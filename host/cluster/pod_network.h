@@ -1,11 +1,11 @@
 /* cluster. A network of their own for pods, in network namespaces that the machine's own network
- * knows nothing of (docs/decisions/0013): a bridge in the namespace of the *node*, and for each pod
+ * knows nothing of (docs/decisions/0013): a bridge in the namespace of the node, and for each pod
  * a namespace with an interface at that bridge. No rights are needed: all of them belong to a user
  * namespace of their own.
  *
- * A process, the node, is forked once and lives in there. It makes what is asked for and hands over
+ * A process, the netns helper, is forked once and lives in there. It makes what it is asked for and hands over
  * the descriptors, so that the host can listen and connect in a network in which it is not. Each
- * call waits for the node's answer: some 50 us for a socket, some milliseconds for a pod. */
+ * call waits for the helper's answer: some 50 us for a socket, some milliseconds for a pod. */
 #pragma once
 
 #include <netinet/in.h>
@@ -20,7 +20,7 @@
 
 struct ml_pod_network;
 
-/* Forks the node; start it early, as it keeps a copy of the host's memory of that moment. ML_EIO.
+/* Forks the helper; start it early, as it keeps a copy of the host's memory of that moment. ML_EIO.
  */
 ML_NODISCARD int ml_pod_network_new(struct ml_pod_network **out, struct ml_err *err);
 /* Waits until the network is there; once, before all other calls. ML_EIO: the machine does not

@@ -2,10 +2,10 @@
  * nothing of them is left, including daemons that they started; they do not outlive this process
  * either, however it ends.
  *
- * The host only sends requests: a warden, forked once, forks a keeper for each process. The keeper
+ * The host only sends requests: a supervisor, forked once, forks a shim for each process. The shim
  * is the parent of the process and adopts its orphans; it kills them all when the process has
  * ended, or when the host's end of its socket is closed. So the host has a single child to reap.
- * Start the warden early: it keeps a copy of the host's memory of that moment. */
+ * Start the supervisor early: it keeps a copy of the host's memory of that moment. */
 #pragma once
 
 #include "base/err.h"
@@ -22,7 +22,7 @@
 struct ml_processes;
 struct ml_process;
 
-/* Forks the warden. ML_EIO. */
+/* Forks the supervisor. ML_EIO. */
 ML_NODISCARD int ml_processes_new(struct ml_loop *loop, struct ml_processes **out,
                                   struct ml_err *err);
 /* Free all processes first; waits until the last of them is dead. NULL is fine. */
@@ -98,7 +98,7 @@ struct ml_process_opts {
 };
 
 /* Returns at once; whether the command could be started comes from the loop, in `ended`. Strings
- * are copied. ML_EIO: no descriptors, or the warden is gone. */
+ * are copied. ML_EIO: no descriptors, or the supervisor is gone. */
 ML_NODISCARD int ml_process_start(struct ml_processes *processes,
                                   const struct ml_process_opts *opts, struct ml_process **out,
                                   struct ml_err *err);
