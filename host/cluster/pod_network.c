@@ -125,9 +125,9 @@ static bool own_services(int netlink, unsigned loopback)
                                  ML_POD_NETWORK_PREFIX);
 }
 
-/* Packets of pods to addresses outside are for this namespace, and so are the host's own that it sends
- * there in their name. The table is not the local one, so for the kernel itself the namespace has no
- * such addresses: it answers there only for sockets that may be at any address. */
+/* Packets of pods to addresses outside are for this namespace, and so are the host's own that it
+ * sends there in their name. The table is not the local one, so for the kernel itself the namespace
+ * has no such addresses: it answers there only for sockets that may be at any address. */
 static bool own_outside(int netlink, unsigned loopback)
 {
     const struct netlink_table outside = {netlink, loopback, OUTSIDE_TABLE};

@@ -3,9 +3,10 @@
  * a namespace with an interface at that bridge. No rights are needed: all of them belong to a user
  * namespace of their own.
  *
- * A process, the netns helper, is forked once and lives in there. It makes what it is asked for and hands over
- * the descriptors, so that the host can listen and connect in a network in which it is not. Each
- * call waits for the helper's answer: some 50 us for a socket, some milliseconds for a pod. */
+ * A process, the netns helper, is forked once and lives in there. It makes what it is asked for and
+ * hands over the descriptors, so that the host can listen and connect in a network in which it is
+ * not. Each call waits for the helper's answer: some 50 us for a socket, some milliseconds for a
+ * pod. */
 #pragma once
 
 #include <netinet/in.h>

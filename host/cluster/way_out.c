@@ -1,16 +1,251 @@
-/* Connections on their way out. A raw socket gets each SYN that a pod sends outside; the kernel has
- * dropped it, as nothing listens there. The machine connects to where it goes. When that is done, a
- * socket listens at that address and port, a door, the SYN is sent once more, and what the door
- * accepts goes to the relay, with the machine's connection. */
+/* What pods send to addresses outside of the cluster goes on from the machine.
+ *
+ * Connections: a raw socket gets each SYN that a pod sends outside; the kernel has dropped it, as
+ * nothing listens there. The machine connects to where it goes. When that is done, a socket listens
+ * at that address and port, a door, the SYN is sent once more, and what the door accepts goes to
+ * the relay, with the machine's connection.
+ *
+ * Datagrams: a raw socket gets each one that a pod sends outside; for each pair of a pod's port and
+ * a place outside, a flow, the machine has a connected socket, so that answers come from that place
+ * only. They are sent to the pod in its name. */
 #include "cluster/way_out.h"
 
 #include <errno.h>
 #include <event2/event.h>
 #include <netinet/ip_icmp.h>
+#include <netinet/udp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "cluster/way_out_internal.h"
+#include "cluster/way_out_packet.h"
+
+#define READ_AT_ONCE 64 /* packets before others have their turn */
+
+/* How ICMP says what errno says of a place; -1: not at all. */
+static int icmp_code_of(int problem)
+{
+    switch (problem) {
+    case ENETUNREACH:
+        return ICMP_NET_UNREACH;
+    case EHOSTUNREACH:
+    case EHOSTDOWN:
+        return ICMP_HOST_UNREACH;
+    case EACCES:
+    case EPERM:
+        return ICMP_PKT_FILTERED;
+    default:
+        return -1;
+    }
+}
+
+/* A raw socket in the pods' network that gets what pods send outside: with TCP, what begins a
+ * connection. The caller closes it. */
+static int open_raw_socket(struct ml_pod_network *network, int protocol, int *out_fd,
+                           struct ml_err *err)
+{
+    const struct ml_pod_socket wanted = {.type = SOCK_RAW, .protocol = protocol};
+    int r = ml_pod_network_socket(network, &wanted, out_fd, err);
+    if (r == 0 && !way_out_filter(*out_fd, protocol == IPPROTO_TCP))
+        return ml_err_set(err, ML_EIO, "attach a filter: %s", strerror(errno));
+    return r;
+}
+
+/* ---- datagrams ---- */
+
+#define PACKET_MAX 65536
+#define SWEEP_NS   (5 * ML_NS_PER_S)
+
+struct datagrams {
+    struct ml_loop *loop;
+    int udp, icmp; /* raw */
+    struct ml_loop_watch *sent;
+    struct ml_list flows; /* the one that was used last is last */
+    size_t flow_count;
+    struct ml_timer sweep;
+};
+
+struct flow {
+    struct ml_list node;
+    struct datagrams *all;
+    struct way_out_flow way;
+    uint8_t excerpt[WAY_OUT_EXCERPT_LEN]; /* of the last one that was sent */
+    int fd;
+    struct ml_loop_watch *watch;
+    int64_t used_ns;
+};
+
+static int64_t now_ns(const struct datagrams *all)
+{
+    return ml_clock_monotonic(ml_loop_clock(all->loop));
+}
+
+static void flow_free(struct flow *flow)
+{
+    ml_loop_watch_free(flow->watch);
+    ml_close_fd(&flow->fd);
+    ml_list_remove(&flow->node);
+    flow->all->flow_count--;
+    free(flow);
+}
+
+static void flow_used(struct flow *flow)
+{
+    flow->used_ns = now_ns(flow->all);
+    ml_list_remove(&flow->node);
+    ml_list_push(&flow->all->flows, &flow->node);
+}
+
+/* Ends those that were quiet for long. */
+static void sweep(void *context)
+{
+    struct datagrams *all = context;
+    int64_t since_ns = now_ns(all) - ML_WAY_OUT_QUIET_NS;
+    ml_list_each_entry (struct flow, flow, &all->flows)
+        if (flow->used_ns <= since_ns)
+            flow_free(flow);
+    if (all->flow_count)
+        ml_timer_start(&all->sweep, SWEEP_NS);
+}
+
+/* ---- answers ---- */
+
+/* The place has refused what was sent: so the pod is told. */
+static void tell_problem(const struct flow *flow, int problem)
+{
+    int code = problem == ECONNREFUSED ? ICMP_PORT_UNREACH : icmp_code_of(problem);
+    if (code >= 0)
+        way_out_send_unreachable(flow->all->icmp, &flow->way, flow->excerpt, (uint8_t)code);
+}
+
+static void on_answers(void *context)
+{
+    static uint8_t bytes[PACKET_MAX];
+    struct flow *flow = context;
+    for (int i = 0; i < READ_AT_ONCE; i++) {
+        ssize_t len = recv(flow->fd, bytes, sizeof bytes, 0);
+        if (len < 0 && errno != EAGAIN && errno != EINTR)
+            tell_problem(flow, errno);
+        if (len < 0)
+            return;
+        flow_used(flow);
+        way_out_send_datagram(flow->all->udp, &flow->way, bytes, (size_t)len);
+    }
+}
+
+/* ---- what pods send ---- */
+
+static struct flow *flow_at(struct datagrams *all, const struct way_out_flow *way)
+{
+    ml_list_each_entry (struct flow, flow, &all->flows)
+        if (way_out_flow_equal(&flow->way, way))
+            return flow;
+    return NULL;
+}
+
+/* Makes room for a flow of this pod: of its own, if it has many, else of all, the oldest goes. */
+static void make_room(struct datagrams *all, struct in_addr pod)
+{
+    struct flow *oldest = NULL, *oldest_of_pod = NULL;
+    size_t of_pod = 0;
+    ml_list_each_entry (struct flow, flow, &all->flows) {
+        bool is_of_pod = flow->way.pod.s_addr == pod.s_addr;
+        of_pod += is_of_pod;
+        if (!oldest)
+            oldest = flow;
+        if (is_of_pod && !oldest_of_pod)
+            oldest_of_pod = flow;
+    }
+    if (of_pod >= ML_WAY_OUT_POD_FLOWS_MAX)
+        flow_free(oldest_of_pod);
+    else if (all->flow_count >= ML_WAY_OUT_FLOWS_MAX)
+        flow_free(oldest);
+}
+
+/* NULL: the machine cannot send there; the pod has been told. */
+static struct flow *flow_new(struct datagrams *all, const struct way_out_packet *packet)
+{
+    const struct sockaddr_in to = {.sin_family = AF_INET,
+                                   .sin_addr = packet->flow.outside,
+                                   .sin_port = packet->flow.outside_port};
+    make_room(all, packet->flow.pod);
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && connect(fd, (const struct sockaddr *)&to, sizeof to) < 0) {
+        struct flow refused = {.all = all, .way = packet->flow};
+        memcpy(refused.excerpt, packet->excerpt, sizeof refused.excerpt);
+        tell_problem(&refused, errno);
+        ml_close_fd(&fd);
+    }
+    if (fd < 0)
+        return NULL;
+    struct flow *flow = ml_new(struct flow);
+    *flow = (struct flow){.all = all, .way = packet->flow, .fd = fd};
+    ml_list_push(&all->flows, &flow->node);
+    all->flow_count++;
+    flow->watch = ml_loop_watch_fd(all->loop, fd, on_answers, flow);
+    if (!ml_timer_active(&all->sweep))
+        ml_timer_start(&all->sweep, SWEEP_NS);
+    return flow;
+}
+
+static void send_on(struct datagrams *all, const struct way_out_packet *packet)
+{
+    struct flow *flow = flow_at(all, &packet->flow);
+    if (!flow)
+        flow = flow_new(all, packet);
+    if (!flow)
+        return;
+    flow_used(flow);
+    memcpy(flow->excerpt, packet->excerpt, sizeof flow->excerpt);
+    const size_t head = sizeof(struct udphdr);
+    if (send(flow->fd, packet->segment + head, packet->len - head, MSG_NOSIGNAL) < 0)
+        tell_problem(flow, errno);
+}
+
+static void on_sent(void *context)
+{
+    static uint8_t bytes[PACKET_MAX];
+    struct datagrams *all = context;
+    for (int i = 0; i < READ_AT_ONCE; i++) {
+        struct way_out_packet packet;
+        ssize_t len = recv(all->udp, bytes, sizeof bytes, 0);
+        if (len < 0)
+            return;
+        if (way_out_read_datagram(bytes, (size_t)len, &packet))
+            send_on(all, &packet);
+    }
+}
+
+/* `icmp` is a raw socket, borrowed. */
+static int datagrams_new(struct ml_loop *loop, struct ml_pod_network *network, int icmp,
+                         struct datagrams **out, struct ml_err *err)
+{
+    int udp = -1;
+    if (open_raw_socket(network, IPPROTO_UDP, &udp, err) < 0) {
+        ml_close_fd(&udp);
+        return err->kind;
+    }
+    struct datagrams *all = ml_new(struct datagrams);
+    *all = (struct datagrams){.loop = loop, .udp = udp, .icmp = icmp};
+    ml_list_init(&all->flows);
+    ml_timer_init(&all->sweep, loop, sweep, all);
+    all->sent = ml_loop_watch_fd(loop, udp, on_sent, all);
+    *out = all;
+    return 0;
+}
+
+static void datagrams_free(struct datagrams *datagrams)
+{
+    if (!datagrams)
+        return;
+    while (!ml_list_empty(&datagrams->flows))
+        flow_free(ml_container_of(datagrams->flows.next, struct flow, node));
+    ml_timer_stop(&datagrams->sweep);
+    ml_loop_watch_free(datagrams->sent);
+    ml_close_fd(&datagrams->udp);
+    free(datagrams);
+}
+
+/* ---- connections ---- */
 
 #define SYN_PACKET_MAX 4096              /* with what an eager client sends along */
 #define ADMITTED_NS    (5 * ML_NS_PER_S) /* the pod's kernel answers at once, if it still wants to */
@@ -23,7 +258,7 @@ struct ml_way_out {
     struct ml_loop_watch *begun;
     struct ml_list attempts, doors;
     size_t attempt_count;
-    struct way_out_datagrams *datagrams;
+    struct datagrams *datagrams;
 };
 
 /* Listens at a place outside, for connections that wait to be accepted there. */
@@ -78,27 +313,11 @@ static void expire(void *context)
     attempt_free(context);
 }
 
-int way_out_code_of(int problem)
-{
-    switch (problem) {
-    case ENETUNREACH:
-        return ICMP_NET_UNREACH;
-    case EHOSTUNREACH:
-    case EHOSTDOWN:
-        return ICMP_HOST_UNREACH;
-    case EACCES:
-    case EPERM:
-        return ICMP_PKT_FILTERED;
-    default:
-        return -1;
-    }
-}
-
 /* The pod sees what the machine saw. After ETIMEDOUT it sees nothing: its own time is out. */
 static void refuse(struct attempt *attempt, int problem)
 {
     const struct ml_way_out *way_out = attempt->way_out;
-    int code = way_out_code_of(problem);
+    int code = icmp_code_of(problem);
     if (code >= 0)
         way_out_send_unreachable(way_out->icmp, &attempt->flow, attempt->excerpt, (uint8_t)code);
     else if (problem != ETIMEDOUT)
@@ -243,7 +462,7 @@ static void on_begun(void *context)
 {
     struct ml_way_out *way_out = context;
     uint8_t bytes[SYN_PACKET_MAX];
-    for (int i = 0; i < WAY_OUT_READ_AT_ONCE; i++) {
+    for (int i = 0; i < READ_AT_ONCE; i++) {
         struct way_out_packet packet;
         ssize_t len = recv(way_out->tcp, bytes, sizeof bytes, 0);
         if (len < 0)
@@ -257,15 +476,6 @@ static void on_begun(void *context)
 
 /* ---- the way out ---- */
 
-int way_out_open(struct ml_pod_network *network, int protocol, int *out_fd, struct ml_err *err)
-{
-    const struct ml_pod_socket wanted = {.type = SOCK_RAW, .protocol = protocol};
-    int r = ml_pod_network_socket(network, &wanted, out_fd, err);
-    if (r == 0 && !way_out_filter(*out_fd, protocol == IPPROTO_TCP))
-        return ml_err_set(err, ML_EIO, "attach a filter: %s", strerror(errno));
-    return r;
-}
-
 int ml_way_out_new(struct ml_loop *loop, struct ml_pod_network *network, struct ml_relay *relay,
                    struct ml_way_out **out, struct ml_err *err)
 {
@@ -274,9 +484,9 @@ int ml_way_out_new(struct ml_loop *loop, struct ml_pod_network *network, struct 
         .loop = loop, .network = network, .relay = relay, .tcp = -1, .icmp = -1};
     ml_list_init(&way_out->attempts);
     ml_list_init(&way_out->doors);
-    if (way_out_open(network, IPPROTO_TCP, &way_out->tcp, err) < 0 ||
-        way_out_open(network, IPPROTO_ICMP, &way_out->icmp, err) < 0 ||
-        way_out_datagrams_new(loop, network, way_out->icmp, &way_out->datagrams, err) < 0) {
+    if (open_raw_socket(network, IPPROTO_TCP, &way_out->tcp, err) < 0 ||
+        open_raw_socket(network, IPPROTO_ICMP, &way_out->icmp, err) < 0 ||
+        datagrams_new(loop, network, way_out->icmp, &way_out->datagrams, err) < 0) {
         ml_way_out_free(way_out);
         return err->kind;
     }
@@ -291,7 +501,7 @@ void ml_way_out_free(struct ml_way_out *way_out)
         return;
     while (!ml_list_empty(&way_out->attempts)) /* doors go with their last attempt */
         attempt_free(ml_container_of(way_out->attempts.next, struct attempt, node));
-    way_out_datagrams_free(way_out->datagrams);
+    datagrams_free(way_out->datagrams);
     ml_loop_watch_free(way_out->begun);
     ml_close_fd(&way_out->tcp);
     ml_close_fd(&way_out->icmp);

@@ -1,4 +1,4 @@
-#include "cluster/network_lua.h"
+#include "cluster/lua_modules.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -34,7 +34,7 @@ struct pod {
     int fd; /* of its network namespace; -1: closed */
 };
 
-int network_lua_pod(lua_State *L, int index)
+int lua_network_pod(lua_State *L, int index)
 {
     const struct pod *pod = luaL_testudata(L, index, POD);
     return pod ? pod->fd : -1;
@@ -63,7 +63,7 @@ ML_RAISES static int pod_close(lua_State *L)
 
 /* ---- sockets ---- */
 
-int network_lua_socket(struct ml_pod_network *network, int type, struct in_addr address,
+int lua_network_socket(struct ml_pod_network *network, int type, struct in_addr address,
                        struct ml_err *err)
 {
     int fd = -1;
@@ -120,7 +120,7 @@ static bool find_target(void *context, struct in_addr client, struct ml_relay_ta
     }
     if (!take_target(L, &out->address))
         return false;
-    out->socket = network_lua_socket(network, SOCK_STREAM, out->address.sin_addr, &err);
+    out->socket = lua_network_socket(network, SOCK_STREAM, out->address.sin_addr, &err);
     return out->socket >= 0;
 }
 

@@ -2,7 +2,7 @@
  * pods come piece by piece. */
 #include "net_served.h"
 
-#include "cluster/http_lua.h"
+#include "cluster/lua_modules.h"
 
 struct fixture {
     struct served served; /* the webhooks' server */
@@ -106,7 +106,7 @@ static void wait_for_held(struct fixture *fixture, size_t held)
         net_run(&fixture->served.net);
 }
 
-static void test_http_lua_brings_the_answer_to_the_one_who_waits(void **state)
+static void test_lua_http_brings_the_answer_to_the_one_who_waits(void **state)
 {
     struct fixture *fixture = *state;
     run(fixture, "ask 'hold' ask 'hold'");
@@ -127,7 +127,7 @@ static void test_http_lua_brings_the_answer_to_the_one_who_waits(void **state)
     assert_int_equal(fixture->failures, 0);
 }
 
-static void test_http_lua_says_why_there_is_no_answer(void **state)
+static void test_lua_http_says_why_there_is_no_answer(void **state)
 {
     struct fixture *fixture = *state;
     run(fixture, "ask('hold', 0.02)");
@@ -145,7 +145,7 @@ static void test_http_lua_says_why_there_is_no_answer(void **state)
     assert_int_equal(fixture->failures, 0);
 }
 
-static void test_http_lua_error_after_the_answer_ends_that_callback_only(void **state)
+static void test_lua_http_error_after_the_answer_ends_that_callback_only(void **state)
 {
     struct fixture *fixture = *state;
     run(fixture, "host.defer(function()\n"
@@ -162,7 +162,7 @@ static void test_http_lua_error_after_the_answer_ends_that_callback_only(void **
     run(fixture, "assert(#answers == 1)");
 }
 
-static void test_http_lua_waits_only_where_something_can(void **state)
+static void test_lua_http_waits_only_where_something_can(void **state)
 {
     run(*state, "local answer, why = client:post(url, '', 20)\n"
                 "assert(not answer and why:find 'cannot wait', why)\n"
@@ -171,7 +171,7 @@ static void test_http_lua_waits_only_where_something_can(void **state)
                 "assert(not pcall(client.post, 'client', url, '', 1))");
 }
 
-static void test_http_lua_calls_at_most_512_at_once(void **state)
+static void test_lua_http_calls_at_most_512_at_once(void **state)
 {
     struct fixture *fixture = *state;
     run(fixture, "for i = 1, 513 do\n"
@@ -192,7 +192,7 @@ static void test_http_lua_calls_at_most_512_at_once(void **state)
     run(fixture, "assert(answers[1][2] == 200)");
 }
 
-static void test_http_lua_goes_with_requests_under_way(void **state)
+static void test_lua_http_goes_with_requests_under_way(void **state)
 {
     struct fixture *fixture = *state;
     run(fixture, "ask 'hold' ask 'hold'");
@@ -204,7 +204,7 @@ static void test_http_lua_goes_with_requests_under_way(void **state)
 
 /* ---- answers piece by piece ---- */
 
-static void test_http_lua_brings_the_head_with_all_fields_and_the_body(void **state)
+static void test_lua_http_brings_the_head_with_all_fields_and_the_body(void **state)
 {
     struct fixture *fixture = *state;
     run(fixture, "got = request('quick', { method = 'PATCH', body = 'four',\n"
@@ -224,7 +224,7 @@ static void test_http_lua_brings_the_head_with_all_fields_and_the_body(void **st
     assert_int_equal(fixture->failures, 0);
 }
 
-static void test_http_lua_says_how_an_answer_broke(void **state)
+static void test_lua_http_says_how_an_answer_broke(void **state)
 {
     struct fixture *fixture = *state;
     run(fixture, "got = request 'abort'");
@@ -245,7 +245,7 @@ static void test_http_lua_says_how_an_answer_broke(void **state)
     assert_int_equal(fixture->failures, 0);
 }
 
-static void test_http_lua_lets_a_server_wait_while_it_is_paused(void **state)
+static void test_lua_http_lets_a_server_wait_while_it_is_paused(void **state)
 {
     struct fixture *fixture = *state;
     struct served *served = &fixture->served;
@@ -263,7 +263,7 @@ static void test_http_lua_lets_a_server_wait_while_it_is_paused(void **state)
     assert_int_equal(fixture->failures, 0);
 }
 
-static void test_http_lua_brings_every_byte_however_often_it_is_paused(void **state)
+static void test_lua_http_brings_every_byte_however_often_it_is_paused(void **state)
 {
     struct fixture *fixture = *state;
     run(fixture, "got = request('big/400', { data = function(bytes)\n"
@@ -277,7 +277,7 @@ static void test_http_lua_brings_every_byte_however_often_it_is_paused(void **st
     assert_int_equal(fixture->failures, 0);
 }
 
-static void test_http_lua_ends_a_request_when_told(void **state)
+static void test_lua_http_ends_a_request_when_told(void **state)
 {
     struct fixture *fixture = *state;
     run(fixture, "cut = request('pieces', { head = function() cut.call:cancel() cut.is_cut = true\n"
@@ -301,7 +301,7 @@ static void test_http_lua_ends_a_request_when_told(void **state)
     assert_int_equal(fixture->failures, 0);
 }
 
-static void test_http_lua_has_at_most_512_requests_under_way(void **state)
+static void test_lua_http_has_at_most_512_requests_under_way(void **state)
 {
     struct fixture *fixture = *state;
     run(fixture, "all = {}\n"
@@ -314,7 +314,7 @@ static void test_http_lua_has_at_most_512_requests_under_way(void **state)
     run(fixture, "assert(not all[1].is_done and all[2].is_done and all[512].is_done)");
 }
 
-static void test_http_lua_takes_requests_under_way_with_it(void **state)
+static void test_lua_http_takes_requests_under_way_with_it(void **state)
 {
     struct fixture *fixture = *state;
     run(fixture, "request 'hold' request 'hold'");
@@ -326,7 +326,7 @@ static void test_http_lua_takes_requests_under_way_with_it(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(test_http_lua_##name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(test_lua_http_##name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(brings_the_answer_to_the_one_who_waits),
         TEST(says_why_there_is_no_answer),

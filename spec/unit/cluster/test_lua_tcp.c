@@ -1,7 +1,7 @@
 /* cluster.tcp against a server on loopback that sends back what it gets. */
 #include "net_unit.h"
 
-#include "cluster/tcp_lua.h"
+#include "cluster/lua_modules.h"
 #include "net/tcp.h"
 
 #include <event2/buffer.h>
@@ -146,7 +146,7 @@ static int teardown(void **state)
 
 /* ---- the tests ---- */
 
-static void test_tcp_lua_passes_bytes_and_each_end(void **state)
+static void test_lua_tcp_passes_bytes_and_each_end(void **state)
 {
     struct fixture *f = *state;
     lua_wait(f, "local calls, got = {}, {}\n"
@@ -167,7 +167,7 @@ static void test_tcp_lua_passes_bytes_and_each_end(void **state)
            "assert(calls == 'connected ended closed', calls)");
 }
 
-static void test_tcp_lua_much_waits_for_a_slow_side(void **state)
+static void test_lua_tcp_much_waits_for_a_slow_side(void **state)
 {
     struct fixture *f = *state;
     lua_wait(f, "local size, drained = 0, 0\n"
@@ -189,7 +189,7 @@ static void test_tcp_lua_much_waits_for_a_slow_side(void **state)
            "assert(drained == 1, drained)");
 }
 
-static void test_tcp_lua_says_why_it_broke(void **state)
+static void test_lua_tcp_says_why_it_broke(void **state)
 {
     struct fixture *f = *state;
     lua_wait(f,
@@ -203,7 +203,7 @@ static void test_tcp_lua_says_why_it_broke(void **state)
            "connection:end_output() connection:pause(true) connection:close()");
 }
 
-static void test_tcp_lua_close_ends_the_callbacks(void **state)
+static void test_lua_tcp_close_ends_the_callbacks(void **state)
 {
     struct fixture *f = *state;
     lua_wait(f, "local connection\n"
@@ -217,7 +217,7 @@ static void test_tcp_lua_close_ends_the_callbacks(void **state)
     assert_int_equal(f->failures, 0);
 }
 
-static void test_tcp_lua_open_ones_go_with_the_state(void **state)
+static void test_lua_tcp_open_ones_go_with_the_state(void **state)
 {
     struct fixture *f = *state;
     lua_wait(
@@ -228,7 +228,7 @@ static void test_tcp_lua_open_ones_go_with_the_state(void **state)
     assert_int_equal(f->failures, 0);
 }
 
-static void test_tcp_lua_refuses_what_is_no_address(void **state)
+static void test_lua_tcp_refuses_what_is_no_address(void **state)
 {
     struct fixture *f = *state;
     lua(f, "assert(not pcall(open, { address = 'localhost' }))\n"
@@ -237,7 +237,7 @@ static void test_tcp_lua_refuses_what_is_no_address(void **state)
            "assert(not pcall(open, { port = 65536 }))");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(test_tcp_lua_##name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(test_lua_tcp_##name, setup, teardown)
 
 int main(void)
 {

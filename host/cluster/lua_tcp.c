@@ -1,6 +1,6 @@
 /* TCP connections in Lua's hands, as `kubectl port-forward` needs them: bytes in both directions,
  * and each direction ends by itself. Called by lua/cluster/apiserver/kubelet/port_forward.lua. */
-#include "cluster/tcp_lua.h"
+#include "cluster/lua_modules.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -11,7 +11,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "cluster/network_lua.h"
 #include "cluster/trusted_internal.h"
 
 #define CONNECTION  "cluster.tcp.connection"
@@ -200,16 +199,16 @@ ML_RAISES static struct sockaddr_in check_target(lua_State *L)
     return target;
 }
 
-/* In the pod of the options, which may be on its own loopback; else as network_lua_socket. */
+/* In the pod of the options, which may be on its own loopback; else as lua_network_socket. */
 static int open_tcp_socket(lua_State *L, const struct ml_tcp_library *library,
                            struct in_addr address, struct ml_err *err)
 {
     int fd = -1;
     lua_getfield(L, 1, "pod");
-    int pod = network_lua_pod(L, -1);
+    int pod = lua_network_pod(L, -1);
     lua_pop(L, 1);
     if (pod < 0)
-        return network_lua_socket(library->network, SOCK_STREAM, address, err);
+        return lua_network_socket(library->network, SOCK_STREAM, address, err);
     return ml_pod_network_socket_in(library->network, pod, &fd, err) < 0 ? -1 : fd;
 }
 
