@@ -105,11 +105,6 @@ int host_fail(struct ml_trusted *trusted, struct ml_err *err);
 ML_NODISCARD lua_State *host_enter(lua_State *L);
 void host_leave(lua_State *L, lua_State *before);
 
-/* host_json.c: objects, arrays and null. */
-bool host_is_null(lua_State *L, int index);
-bool host_is_array(lua_State *L, int index); /* a table: marked, or t[1] ~= nil */
-size_t host_count_keys(lua_State *L, int index);
-
 /* host_json.c. [+1] Pushes the value of `text`; on ML_EINVALID it pushes nothing. With `duplicates`
  * it also pushes the list of the paths of duplicate keys [+2]. */
 ML_NODISCARD int host_decode(lua_State *L, struct ml_str text, bool duplicates, struct ml_err *err);

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "cluster/apiserver.h"
-#include "cluster/transport_faults.h"
+#include "cluster/transport_embedded.h"
 #include "operator/operator.h"
 #include "operator/source.h"
 

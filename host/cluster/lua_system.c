@@ -1,6 +1,5 @@
 /* cluster.host: clock, random numbers, digests, base64 and log for the host's own Lua, and
  * host.after and host.defer, whose functions the loop calls. Added to the module by trusted.c. */
-#include <math.h>
 #include <sys/random.h>
 
 #include "base/escape.h"
@@ -13,7 +12,6 @@
 #define LOG_FIELDS_MAX 16
 #define TIMER          "moonloop.timer"
 #define TURN_NS        (10 * ML_NS_PER_MS)
-#define SECONDS_MAX    1e9 /* 31 years */
 
 /* The work buffer, empty. */
 static struct ml_buf *clear_work_buffer(lua_State *L)
@@ -239,15 +237,6 @@ static void timer_call_function(void *context)
     host_push_callback(L, timer, 1);
     host_release(L, timer);
     host_call_back(timer->trusted, 0);
-}
-
-int64_t host_check_seconds(lua_State *L, int argument)
-{
-    double seconds = luaL_checknumber(L, argument);
-    if (!(seconds > 0))
-        return 0;
-    /* Rounded up: a timer that fires too early would be started again for less than a ns. */
-    return (int64_t)ceil(fmin(seconds, SECONDS_MAX) * (double)ML_NS_PER_S);
 }
 
 /* after(seconds, fn) -> timer */
