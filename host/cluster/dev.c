@@ -19,13 +19,13 @@
 #include "base/str.h"
 #include "cluster/dev_manifests.h"
 #include "cluster/dev_stop.h"
+#include "cluster/egress.h"
 #include "cluster/embedded_http.h"
+#include "cluster/local_webhooks.h"
 #include "cluster/lua_modules.h"
-#include "cluster/own_webhooks.h"
 #include "cluster/process_path.h"
 #include "cluster/script_fields.h"
 #include "cluster/transport_embedded.h"
-#include "cluster/way_out.h"
 #include "codec/base64.h"
 #include "codec/json.h"
 #include "include/moonloop.h"
@@ -295,7 +295,7 @@ struct ml_dev {
     struct ml_processes *processes;
     struct ml_pod_network *network; /* NULL: pods are in the machine's */
     struct ml_relay *relay;
-    struct ml_way_out *way_out;
+    struct ml_egress *egress;
     struct ml_http_client *prober; /* of pods' HTTP probes */
     struct ml_http_client *asker;  /* of the API server: asks webhooks and pods */
     struct dev_folder folder;      /* for logs and pods */
@@ -324,8 +324,8 @@ struct ml_dev {
 static int call_dev_lua(struct ml_dev *self, const char *function, struct ml_str argument,
                         struct ml_buf *result, struct ml_err *err)
 {
-    struct ml_trusted *trusted = ml_apiserver_trusted(self->server);
-    return ml_trusted_call(trusted, "cluster.dev", function, argument, result, err);
+    struct ml_server_lua *lua = ml_apiserver_lua(self->server);
+    return ml_server_lua_call(lua, "cluster.dev", function, argument, result, err);
 }
 
 /* ---- the end ---- */
@@ -539,7 +539,7 @@ static int keep_authority(struct ml_dev *self)
     struct ml_tls_authority *authority;
     int r = ml_tls_authority_open(self->opts.data, ml_clock_real(), &authority, self->err);
     if (r == 0)
-        ml_trusted_set_authority(ml_apiserver_trusted(self->server), authority);
+        ml_server_lua_set_authority(ml_apiserver_lua(self->server), authority);
     return r;
 }
 
@@ -567,7 +567,7 @@ static int make_dev_server(struct ml_dev *self)
     };
     int r = ml_apiserver_new(&options, &self->server, self->err);
     if (r == 0)
-        self->stop.trusted = ml_apiserver_trusted(self->server);
+        self->stop.lua = ml_apiserver_lua(self->server);
     return r == 0 && self->opts.data ? keep_authority(self) : r;
 }
 
@@ -642,7 +642,7 @@ static void on_script_live(void *context)
 {
     struct ml_dev *self = context;
     struct ml_err err = ML_ERR_INIT;
-    if (ml_own_webhooks_register(self->operator, ml_apiserver_trusted(self->server), &err) < 0)
+    if (ml_local_webhooks_register(self->operator, ml_apiserver_lua(self->server), &err) < 0)
         ml_error(&self->log, "dev", "webhooks cannot be registered", ML_ERR(&err));
     ml_timer_start(&self->fields_check, FIELDS_CHECK_NS);
 }
@@ -651,8 +651,8 @@ static void check_script_fields(void *context)
 {
     struct ml_dev *self = context;
     struct ml_err err = ML_ERR_INIT;
-    if (ml_script_fields_log(ml_apiserver_trusted(self->server), self->opts.scripts, &self->log,
-                             &err) < 0)
+    if (ml_script_fields_log(ml_apiserver_lua(self->server), self->opts.scripts, &self->log, &err) <
+        0)
         ml_error(&self->log, "dev", "the fields that scripts read cannot be checked", ML_ERR(&err));
 }
 
@@ -668,7 +668,7 @@ static void put_expected_kinds(const char *path, struct ml_json_writer *writer)
     ml_batch_load(&batch, &files, &opts);
     for (size_t i = 0; i < files.count; i++)
         if (batch.entries[i].verdict == ML_BATCH_CONTROLLER)
-            ml_own_webhooks_put_kind(ml_script_declaration(batch.entries[i].script), writer);
+            ml_local_webhooks_put_kind(ml_script_declaration(batch.entries[i].script), writer);
 }
 
 /* Manifests of these kinds wait until the webhooks of their scripts are there: an object that came
@@ -738,7 +738,7 @@ static void end_pod_network(struct ml_dev *self)
         return;
     self->relay = ml_relay_new(self->loop);
     if (ml_pod_network_wait(self->network, &err) == 0 &&
-        ml_way_out_new(self->loop, self->network, self->relay, &self->way_out, &err) == 0)
+        ml_egress_new(self->loop, self->network, self->relay, &self->egress, &err) == 0)
         return;
     ml_warn(&self->log, "dev", NO_NETWORK, ML_ERR(&err));
     ml_pod_network_free(ml_take(&self->network));
@@ -750,11 +750,11 @@ static void add_dev_libraries(struct ml_dev *self)
     const struct ml_network_library network = {self->network, self->relay};
     const struct ml_http_library http = {self->asker, self->network};
     const struct ml_tcp_library tcp = {self->network};
-    ml_trusted_add_processes(ml_apiserver_trusted(self->server), &library);
-    ml_trusted_add_http(ml_apiserver_trusted(self->server), &http);
-    ml_trusted_add_tcp(ml_apiserver_trusted(self->server), &tcp);
+    ml_server_lua_add_processes(ml_apiserver_lua(self->server), &library);
+    ml_server_lua_add_http(ml_apiserver_lua(self->server), &http);
+    ml_server_lua_add_tcp(ml_apiserver_lua(self->server), &tcp);
     if (self->network)
-        ml_trusted_add_network(ml_apiserver_trusted(self->server), &network);
+        ml_server_lua_add_network(ml_apiserver_lua(self->server), &network);
 }
 
 static void print_address(const struct ml_dev *self)
@@ -794,7 +794,7 @@ static int build_dev(struct ml_dev *self)
     if (make_dev_folder(&self->folder, self->err) < 0 || make_admin_token(self) < 0 ||
         make_dev_server(self) < 0)
         return MOONLOOP_EXIT_BAD;
-    ml_own_webhooks_open(ml_apiserver_trusted(self->server), &self->operator);
+    ml_local_webhooks_open(ml_apiserver_lua(self->server), &self->operator);
     int r = serve_https(self);
     if (r == ML_EINVALID) /* --bind-address */
         return MOONLOOP_EXIT_USAGE;
@@ -811,7 +811,7 @@ static int build_dev(struct ml_dev *self)
     self->manifests = ml_dev_manifests_new(&(struct ml_dev_manifests_opts){
         .loop = self->loop,
         .log = &self->log,
-        .trusted = ml_apiserver_trusted(self->server),
+        .lua = ml_apiserver_lua(self->server),
         .paths = self->opts.manifests,
         .tried = start_dev_operator,
         .context = self,
@@ -834,7 +834,7 @@ static void free_dev(struct ml_dev *self)
         ml_error(&self->log, "dev", "pods may be left", ML_ERR(&err));
     ml_embedded_http_free(self->http);
     ml_apiserver_free(self->server);
-    ml_way_out_free(self->way_out);
+    ml_egress_free(self->egress);
     ml_relay_free(self->relay);
     ml_processes_free(self->processes);
     ml_pod_network_free(self->network);

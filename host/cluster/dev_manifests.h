@@ -3,15 +3,15 @@
 #pragma once
 
 #include "base/log.h"
-#include "cluster/trusted.h"
+#include "cluster/server_lua.h"
 
 struct ml_dev_manifests;
 
 struct ml_dev_manifests_opts {
     struct ml_loop *loop;
     struct ml_log *log;
-    struct ml_trusted *trusted; /* the server's */
-    const char *const *paths;   /* files and folders; NULL ends them */
+    struct ml_server_lua *lua; /* the server's */
+    const char *const *paths;  /* files and folders; NULL ends them */
     /* Each path was tried once, if there is one. Never inside ml_dev_manifests_new. */
     void (*tried)(void *context);
     void *context;

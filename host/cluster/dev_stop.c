@@ -58,8 +58,8 @@ static void on_tick(int signo)
             unlink(stop->kubeconfig);
         _exit(0);
     }
-    if (dev_stop.ticks >= TICKS_LUA && stop->trusted && !dev_stop.is_ending)
-        ml_trusted_interrupt(stop->trusted, end_in_lua, (void *)stop);
+    if (dev_stop.ticks >= TICKS_LUA && stop->lua && !dev_stop.is_ending)
+        ml_server_lua_interrupt(stop->lua, end_in_lua, (void *)stop);
 }
 
 static void on_stop_signal(int signo)
@@ -89,8 +89,8 @@ void ml_dev_stop_watch(const struct ml_dev_stop *stop)
 void ml_dev_stop_heard(void)
 {
     dev_stop.ticks = 0;
-    if (dev_stop.stop && dev_stop.stop->trusted)
-        ml_trusted_interrupt(dev_stop.stop->trusted, NULL, NULL);
+    if (dev_stop.stop && dev_stop.stop->lua)
+        ml_server_lua_interrupt(dev_stop.stop->lua, NULL, NULL);
 }
 
 void ml_dev_stop_forget(void)

@@ -1,6 +1,6 @@
 /* host.file: files that must survive a crash, for the store of `moonloop dev --data` and the audit
  * log. Lua's io cannot lock, cut or sync. */
-#include "cluster/trusted_internal.h"
+#include "cluster/server_lua_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,13 +10,13 @@
 
 #define FILE_TYPE "cluster.host.File"
 
-struct host_file {
+struct open_file {
     int fd; /* -1: closed */
 };
 
-ML_RAISES static struct host_file *check_open_file(lua_State *L)
+ML_RAISES static struct open_file *check_open_file(lua_State *L)
 {
-    struct host_file *file = luaL_checkudata(L, 1, FILE_TYPE);
+    struct open_file *file = luaL_checkudata(L, 1, FILE_TYPE);
     luaL_argcheck(L, file->fd >= 0, 1, "the file is closed");
     return file;
 }
@@ -26,12 +26,12 @@ ML_RAISES static struct host_file *check_open_file(lua_State *L)
 ML_RAISES static int file_open(lua_State *L)
 {
     const char *path = luaL_checkstring(L, 1);
-    struct host_file *file = lua_newuserdatauv(L, sizeof *file, 0);
+    struct open_file *file = lua_newuserdatauv(L, sizeof *file, 0);
     file->fd = -1;
     luaL_setmetatable(L, FILE_TYPE);
     file->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (file->fd < 0)
-        return host_push_done(L, false, path);
+        return binding_push_done(L, false, path);
     if (flock(file->fd, LOCK_EX | LOCK_NB) == 0)
         return 1;
     lua_pushnil(L);
@@ -59,22 +59,22 @@ static int write_or_fail(int fd, const char *text, size_t len)
 /* file:write(text) -> true | nil, message: writes all of it, or leaves the file as before. */
 ML_RAISES static int file_write(lua_State *L)
 {
-    struct host_file *file = check_open_file(L);
+    struct open_file *file = check_open_file(L);
     size_t len;
     const char *text = luaL_checklstring(L, 2, &len);
     off_t before = lseek(file->fd, 0, SEEK_END);
     if (write_or_fail(file->fd, text, len) == 0)
-        return host_push_done(L, true, NULL);
+        return binding_push_done(L, true, NULL);
     int why = errno;
     int cut = ftruncate(file->fd, before);
     errno = cut < 0 ? errno : why;
-    return host_push_done(L, false, NULL);
+    return binding_push_done(L, false, NULL);
 }
 
 /* file:read() -> text | nil, message: the whole file. */
 ML_RAISES static int file_read(lua_State *L)
 {
-    struct host_file *file = check_open_file(L);
+    struct open_file *file = check_open_file(L);
     luaL_Buffer text;
     lseek(file->fd, 0, SEEK_SET);
     luaL_buffinit(L, &text);
@@ -83,7 +83,7 @@ ML_RAISES static int file_read(lua_State *L)
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return host_push_done(L, false, NULL);
+            return binding_push_done(L, false, NULL);
         if (got == 0)
             break;
         luaL_addsize(&text, (size_t)got);
@@ -95,21 +95,21 @@ ML_RAISES static int file_read(lua_State *L)
 /* file:cut(size) -> true | nil, message: truncates the file to that size. */
 ML_RAISES static int file_cut(lua_State *L)
 {
-    struct host_file *file = check_open_file(L);
+    struct open_file *file = check_open_file(L);
     lua_Integer size = luaL_checkinteger(L, 2);
     luaL_argcheck(L, size >= 0, 2, "below 0");
-    return host_push_done(L, ftruncate(file->fd, (off_t)size) == 0, NULL);
+    return binding_push_done(L, ftruncate(file->fd, (off_t)size) == 0, NULL);
 }
 
 /* file:sync() -> true | nil, message: flushes what was written to the disk. */
 ML_RAISES static int file_sync(lua_State *L)
 {
-    return host_push_done(L, fdatasync(check_open_file(L)->fd) == 0, NULL);
+    return binding_push_done(L, fdatasync(check_open_file(L)->fd) == 0, NULL);
 }
 
 ML_RAISES static int file_close(lua_State *L)
 {
-    struct host_file *file = luaL_checkudata(L, 1, FILE_TYPE);
+    struct open_file *file = luaL_checkudata(L, 1, FILE_TYPE);
     if (file->fd >= 0)
         close(file->fd);
     file->fd = -1;
@@ -124,7 +124,7 @@ ML_RAISES static int file_make(lua_State *L)
     const char *path = luaL_checkstring(L, 1);
     struct stat info;
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
-        return host_push_done(L, true, NULL);
+        return binding_push_done(L, true, NULL);
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
     int r = fd < 0 || fstat(fd, &info) < 0 ? -1 : 0;
     if (r == 0 && S_ISREG(info.st_mode) && (info.st_mode & 077))
@@ -133,14 +133,14 @@ ML_RAISES static int file_make(lua_State *L)
     if (fd >= 0)
         close(fd);
     errno = why;
-    return host_push_done(L, r == 0, path);
+    return binding_push_done(L, r == 0, path);
 }
 
 /* make_folder(path) -> true | nil, message: creates it for its owner only; true if it exists. */
 ML_RAISES static int file_make_folder(lua_State *L)
 {
     const char *path = luaL_checkstring(L, 1);
-    return host_push_done(L, mkdir(path, 0700) == 0 || errno == EEXIST, path);
+    return binding_push_done(L, mkdir(path, 0700) == 0 || errno == EEXIST, path);
 }
 
 /* sync_folder(path) -> true | nil, message: flushes renames in it to the disk. */
@@ -153,10 +153,10 @@ ML_RAISES static int file_sync_folder(lua_State *L)
     if (fd >= 0)
         close(fd);
     errno = why;
-    return host_push_done(L, r == 0, path);
+    return binding_push_done(L, r == 0, path);
 }
 
-ML_RAISES int host_open_file(lua_State *L)
+ML_RAISES int binding_open_file(lua_State *L)
 {
     static const luaL_Reg methods[] = {{"write", file_write}, {"read", file_read},
                                        {"cut", file_cut},     {"sync", file_sync},
@@ -166,7 +166,7 @@ ML_RAISES int host_open_file(lua_State *L)
                                          {"make_folder", file_make_folder},
                                          {"sync_folder", file_sync_folder},
                                          {NULL, NULL}};
-    host_new_type(L, FILE_TYPE, methods, file_close);
+    binding_new_type(L, FILE_TYPE, methods, file_close);
     luaL_newlib(L, functions);
     return 1;
 }

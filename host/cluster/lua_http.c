@@ -7,7 +7,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "cluster/trusted_internal.h"
+#include "cluster/server_lua_internal.h"
 
 #define HTTP_CLIENT "cluster.http.client"
 
@@ -46,7 +46,7 @@ static int open_socket(const struct http_library *library, const struct sockaddr
 /* A full userdata with the client and the thread that waits as its user values. The registry holds
  * it, under its own address, until the thread goes on. */
 struct post {
-    struct ml_trusted *trusted;
+    struct ml_server_lua *lua;
     struct http_library *library;
     lua_State *thread;
     struct ml_http_call *http;
@@ -90,16 +90,16 @@ static int push_answer(lua_State *thread, const struct post *post, const struct 
 static void on_post_done(void *context, const struct ml_err *err)
 {
     struct post *post = context;
-    struct ml_trusted *trusted = post->trusted;
-    lua_State *L = trusted->running, *thread = post->thread;
+    struct ml_server_lua *lua = post->lua;
+    lua_State *L = lua->running, *thread = post->thread;
     lua_rawgetp(L, LUA_REGISTRYINDEX, post); /* it and its thread stay until we are done */
-    host_release(L, post);
+    binding_release(L, post);
     post->http = NULL;
     post->library->posts--;
     int count = push_answer(thread, post, err);
     ml_buf_fini(&post->body);
-    if (host_resume(trusted, thread, count) < 0)
-        host_tell_failure(trusted);
+    if (binding_resume(lua, thread, count) < 0)
+        binding_report_failure(lua);
     lua_pop(L, 1);
 }
 
@@ -123,14 +123,14 @@ static int post_gc(lua_State *L)
 static struct post *push_new_post(lua_State *L, struct http_library *library)
 {
     struct post *post = lua_newuserdatauv(L, sizeof *post, 2);
-    *post = (struct post){.trusted = host_of(L), .library = library, .thread = L};
+    *post = (struct post){.lua = server_lua_of(L), .library = library, .thread = L};
     ml_buf_init(&post->body, ANSWER_MAX);
     luaL_setmetatable(L, POST);
     lua_pushvalue(L, 1);
     lua_setiuservalue(L, -2, POST_CLIENT);
     lua_pushthread(L);
     lua_setiuservalue(L, -2, POST_THREAD);
-    host_hold(L, post);
+    binding_hold(L, post);
     return post;
 }
 
@@ -147,7 +147,7 @@ ML_RAISES static int client_post(lua_State *L)
         .url = luaL_checkstring(L, 2),
         .headers = headers,
         .header_count = ML_COUNT(headers) - (headers[2].value ? 0 : 1),
-        .body = host_check_str(L, 3),
+        .body = binding_check_str(L, 3),
         .tls = &client->tls,
         .open_socket = open_post_socket,
     };
@@ -155,9 +155,9 @@ ML_RAISES static int client_post(lua_State *L)
     luaL_argcheck(L, seconds > 0 && seconds <= SECONDS_MAX, 4, "seconds, above 0, up to 60");
     request.deadlines.total_ms = (int64_t)(seconds * 1000) + 1;
     if (!lua_isyieldable(L))
-        return host_push_error(L, "this request cannot wait for a webhook");
+        return binding_push_error(L, "this request cannot wait for a webhook");
     if (client->library->posts == POSTS_MAX)
-        return host_push_error(L, "512 webhooks are being called already");
+        return binding_push_error(L, "512 webhooks are being called already");
     lua_settop(L, 5);
     struct post *post = push_new_post(L, client->library);
     client->library->posts++;
@@ -176,7 +176,7 @@ static const char *const callbacks[] = {"head", "data", "done"}; /* user values 
 
 /* A full userdata. The registry holds it, under its own address, until it is done. */
 struct call {
-    struct ml_trusted *trusted;
+    struct ml_server_lua *lua;
     struct http_library *library;
     struct ml_http_call *http; /* NULL: it is over */
     int field_count;
@@ -187,17 +187,17 @@ static void call_end(struct call *call)
 {
     call->http = NULL;
     call->library->calls--;
-    host_release(call->trusted->running, call);
+    binding_release(call->lua->running, call);
 }
 
 /* Adds { name, value } to the list of fields. */
 static void on_call_field(void *context, struct ml_str name, struct ml_str value)
 {
     struct call *call = context;
-    lua_State *L = call->trusted->running;
+    lua_State *L = call->lua->running;
     if (++call->field_count > FIELDS_MAX)
         return;
-    host_push_callback(L, call, CALL_FIELDS);
+    binding_push_callback(L, call, CALL_FIELDS);
     lua_createtable(L, 2, 0);
     lua_pushlstring(L, name.ptr, name.len);
     lua_rawseti(L, -2, 1);
@@ -209,38 +209,38 @@ static void on_call_field(void *context, struct ml_str name, struct ml_str value
 
 static void call_fail(struct call *call, const char *why, const char *kind)
 {
-    struct ml_trusted *trusted = call->trusted;
-    lua_State *L = trusted->running;
-    host_push_callback(L, call, ON_DONE);
+    struct ml_server_lua *lua = call->lua;
+    lua_State *L = lua->running;
+    binding_push_callback(L, call, ON_DONE);
     call_end(call);
     lua_pushstring(L, why);
     lua_pushstring(L, kind);
-    host_call_back(trusted, 2);
+    binding_call_back(lua, 2);
 }
 
 static void on_call_head(void *context, const struct ml_http_head *head)
 {
     struct call *call = context;
-    lua_State *L = call->trusted->running;
+    lua_State *L = call->lua->running;
     if (call->field_count > FIELDS_MAX) {
         ml_http_cancel(call->http);
         call_fail(call, "the answer has more than 128 header fields", "limit");
         return;
     }
-    host_push_callback(L, call, ON_HEAD);
+    binding_push_callback(L, call, ON_HEAD);
     lua_pushinteger(L, head->status);
-    host_push_callback(L, call, CALL_FIELDS);
-    host_call_back(call->trusted, 2);
+    binding_push_callback(L, call, CALL_FIELDS);
+    binding_call_back(call->lua, 2);
 }
 
 static int on_call_data(void *context, struct ml_str piece, struct ml_err *err)
 {
     struct call *call = context;
-    lua_State *L = call->trusted->running;
+    lua_State *L = call->lua->running;
     (void)err;
-    host_push_callback(L, call, ON_DATA);
+    binding_push_callback(L, call, ON_DATA);
     lua_pushlstring(L, piece.ptr, piece.len);
-    host_call_back(call->trusted, 1);
+    binding_call_back(call->lua, 1);
     return 0;
 }
 
@@ -282,7 +282,7 @@ ML_RAISES static size_t check_headers(lua_State *L, struct ml_http_header *heade
 ML_RAISES static struct ml_str check_text_field(lua_State *L, const char *name)
 {
     lua_getfield(L, 2, name);
-    struct ml_str text = host_check_str(L, -1);
+    struct ml_str text = binding_check_str(L, -1);
     lua_pop(L, 1);
     return text;
 }
@@ -291,7 +291,7 @@ ML_RAISES static struct ml_str check_text_field(lua_State *L, const char *name)
 ML_RAISES static struct call *push_new_call(lua_State *L, struct http_library *library)
 {
     struct call *call = lua_newuserdatauv(L, sizeof *call, CALL_VALUES);
-    *call = (struct call){.trusted = host_of(L), .library = library};
+    *call = (struct call){.lua = server_lua_of(L), .library = library};
     luaL_setmetatable(L, CALL);
     for (size_t i = 0; i < ML_COUNT(callbacks); i++) {
         if (lua_getfield(L, 2, callbacks[i]) != LUA_TFUNCTION)
@@ -331,9 +331,9 @@ ML_RAISES static int client_request(lua_State *L)
     lua_getfield(L, 2, "headers");
     request.header_count = check_headers(L, headers);
     if (client->library->calls == CALLS_MAX)
-        return host_push_error(L, "512 requests are under way already");
+        return binding_push_error(L, "512 requests are under way already");
     struct call *call = push_new_call(L, client->library);
-    host_hold(L, call);
+    binding_hold(L, call);
     client->library->calls++;
     call->http = ml_http_send(client->library->parts.http, &request, &handler, call);
     return 1;
@@ -410,18 +410,18 @@ static int http_client_gc(lua_State *L)
 
 /* ---- the module ---- */
 
-void ml_trusted_add_http(struct ml_trusted *trusted, const struct ml_http_library *library)
+void ml_server_lua_add_http(struct ml_server_lua *lua, const struct ml_http_library *library)
 {
     static const luaL_Reg client_methods[] = {
         {"post", client_post}, {"request", client_request}, {NULL, NULL}};
     static const luaL_Reg call_methods[] = {
         {"pause", call_pause}, {"cancel", call_cancel}, {NULL, NULL}};
     static const luaL_Reg functions[] = {{"client", http_client}, {NULL, NULL}};
-    lua_State *L = trusted->running;
-    ml_assert(trusted->options.loop != NULL);
-    host_new_type(L, HTTP_CLIENT, client_methods, http_client_gc);
-    host_new_type(L, POST, NULL, post_gc);
-    host_new_type(L, CALL, call_methods, call_gc);
+    lua_State *L = lua->running;
+    ml_assert(lua->options.loop != NULL);
+    binding_new_type(L, HTTP_CLIENT, client_methods, http_client_gc);
+    binding_new_type(L, POST, NULL, post_gc);
+    binding_new_type(L, CALL, call_methods, call_gc);
     lua_newtable(L);
     struct http_library *own = lua_newuserdatauv(L, sizeof *own, 0);
     *own = (struct http_library){.parts = *library};

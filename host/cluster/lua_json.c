@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "cluster/trusted_internal.h"
+#include "cluster/server_lua_internal.h"
 
 #define DEPTH_MAX      10000 /* the API server's own limit */
 #define GATHERED_MAX   64    /* values of a level on the stack; even: keys and values */
@@ -31,7 +31,7 @@ static bool is_marked_array(lua_State *L, int index)
 {
     if (!lua_getmetatable(L, index))
         return false;
-    bool marked = lua_topointer(L, -1) == host_of(L)->array_mark;
+    bool marked = lua_topointer(L, -1) == server_lua_of(L)->array_mark;
     lua_pop(L, 1);
     return marked;
 }
@@ -258,7 +258,7 @@ static int decoder_fini(struct decoder *decoder, struct ml_err *err)
     return r;
 }
 
-int host_decode(lua_State *L, struct ml_str text, bool duplicates, struct ml_err *err)
+int binding_decode_json(lua_State *L, struct ml_str text, bool duplicates, struct ml_err *err)
 {
     int top = lua_gettop(L);
     struct decoder decoder = {.L = L};
@@ -307,12 +307,12 @@ struct json_level {
 
 struct encoding {
     lua_State *L;
-    struct host_encoder *encoder;
+    struct json_encoder *encoder;
     struct ml_json_writer writer;
     const char *problem;
 };
 
-void host_encoder_fini(struct host_encoder *encoder)
+void binding_encoder_fini(struct json_encoder *encoder)
 {
     ml_buf_fini(&encoder->out);
     free(encoder->members);
@@ -350,7 +350,7 @@ static bool refuse_value(struct encoding *encoding, const char *problem)
 static bool encode_open_object(struct encoding *encoding, struct json_level *level)
 {
     lua_State *L = encoding->L;
-    struct host_encoder *encoder = encoding->encoder;
+    struct json_encoder *encoder = encoding->encoder;
     level->first = level->next = encoder->member_count;
     lua_pushnil(L);
     while (lua_next(L, level->table)) {
@@ -390,7 +390,7 @@ static bool encode_open_array(struct encoding *encoding, struct json_level *leve
 /* The table on top of the stack or at `index`. */
 static bool encode_open_table(struct encoding *encoding, int index)
 {
-    struct host_encoder *encoder = encoding->encoder;
+    struct json_encoder *encoder = encoding->encoder;
     if (encoder->depth == DEPTH_MAX)
         return refuse_value(encoding, "nested too deep, or a table that contains itself");
     if (!lua_checkstack(encoding->L, LUA_MINSTACK))
@@ -489,7 +489,7 @@ static bool encode_value(struct encoding *encoding, int index)
 static bool encode_next(struct encoding *encoding)
 {
     lua_State *L = encoding->L;
-    struct host_encoder *encoder = encoding->encoder;
+    struct json_encoder *encoder = encoding->encoder;
     struct json_level *level = &encoder->levels[encoder->depth - 1];
     lua_settop(L, level->top);
     if (level->object && level->next < level->end) {
@@ -516,7 +516,7 @@ static bool encode_next(struct encoding *encoding)
 }
 
 /* "spec.ports[1].name", the path of the current value, cut when it is very long. */
-static void append_value_path(const struct host_encoder *encoder, struct ml_buf *out)
+static void append_value_path(const struct json_encoder *encoder, struct ml_buf *out)
 {
     for (size_t i = 0; i < encoder->depth && out->len < PATH_TEXT_MAX; i++) {
         const struct json_level *level = &encoder->levels[i];
@@ -539,10 +539,10 @@ static int fail_encoding(struct encoding *encoding, struct ml_err *err)
     return r;
 }
 
-int host_encode(lua_State *L, int index, struct ml_err *err)
+int binding_encode_json(lua_State *L, int index, struct ml_err *err)
 {
-    struct encoding encoding = {.L = L, .encoder = &host_of(L)->encoder};
-    struct host_encoder *encoder = encoding.encoder;
+    struct encoding encoding = {.L = L, .encoder = &server_lua_of(L)->encoder};
+    struct json_encoder *encoder = encoding.encoder;
     int top = lua_gettop(L);
     encoder->member_count = encoder->depth = 0;
     ml_buf_clear(&encoder->out);
@@ -561,17 +561,17 @@ int host_encode(lua_State *L, int index, struct ml_err *err)
 /* decode(text) -> value | nil, message */
 ML_RAISES static int json_decode(lua_State *L)
 {
-    struct ml_str text = host_check_str(L, 1);
+    struct ml_str text = binding_check_str(L, 1);
     struct ml_err err;
-    return host_decode(L, text, false, &err) < 0 ? host_push_error(L, err.message) : 1;
+    return binding_decode_json(L, text, false, &err) < 0 ? binding_push_error(L, err.message) : 1;
 }
 
 /* decode_strict(text) -> value, duplicates | nil, message */
 ML_RAISES static int json_decode_strict(lua_State *L)
 {
-    struct ml_str text = host_check_str(L, 1);
+    struct ml_str text = binding_check_str(L, 1);
     struct ml_err err;
-    return host_decode(L, text, true, &err) < 0 ? host_push_error(L, err.message) : 2;
+    return binding_decode_json(L, text, true, &err) < 0 ? binding_push_error(L, err.message) : 2;
 }
 
 /* encode(value) -> text; raises for what JSON cannot hold */
@@ -579,9 +579,9 @@ ML_RAISES static int json_encode(lua_State *L)
 {
     luaL_checkany(L, 1);
     struct ml_err err;
-    if (host_encode(L, 1, &err) < 0)
+    if (binding_encode_json(L, 1, &err) < 0)
         return luaL_error(L, "json.encode: %s", err.message);
-    const struct ml_buf *out = &host_of(L)->encoder.out;
+    const struct ml_buf *out = &server_lua_of(L)->encoder.out;
     lua_pushlstring(L, out->ptr, out->len);
     return 1;
 }
@@ -672,7 +672,7 @@ ML_RAISES static int json_equal(lua_State *L)
     return 1;
 }
 
-int host_open_json(lua_State *L)
+int binding_open_json(lua_State *L)
 {
     static const luaL_Reg functions[] = {
         {"decode", json_decode},     {"decode_strict", json_decode_strict},
@@ -680,7 +680,7 @@ int host_open_json(lua_State *L)
         {"is_array", json_is_array}, {"copy", json_copy},
         {"equal", json_equal},       {NULL, NULL}};
     lua_newtable(L);
-    host_of(L)->array_mark = lua_topointer(L, -1);
+    server_lua_of(L)->array_mark = lua_topointer(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &mark_key);
     luaL_newlib(L, functions);
     push_null(L);

@@ -5,7 +5,7 @@
 #include "cluster/pod_network.h"
 #include "cluster/process.h"
 #include "cluster/relay.h"
-#include "cluster/trusted.h"
+#include "cluster/server_lua.h"
 #include "net/http_client.h"
 
 struct lua_State;
@@ -16,7 +16,7 @@ struct ml_http_library {
     struct ml_http_client *http;
     struct ml_pod_network *network; /* NULL: pods are in the machine's */
 };
-void ml_trusted_add_http(struct ml_trusted *trusted, const struct ml_http_library *library);
+void ml_server_lua_add_http(struct ml_server_lua *lua, const struct ml_http_library *library);
 
 /* `require "cluster.network"`: pods' network namespaces, and who listens in the network of pods;
  * see lua/cluster/meta/network.lua. */
@@ -24,7 +24,7 @@ struct ml_network_library {
     struct ml_pod_network *network;
     struct ml_relay *relay;
 };
-void ml_trusted_add_network(struct ml_trusted *trusted, const struct ml_network_library *library);
+void ml_server_lua_add_network(struct ml_server_lua *lua, const struct ml_network_library *library);
 
 /* `require "cluster.process"`: local processes, their folders, and checks whether they answer; see
  * lua/cluster/meta/process.lua. Freeing the state kills processes that still run. */
@@ -33,14 +33,15 @@ struct ml_process_library {
     struct ml_http_client *http;    /* for process.get */
     struct ml_pod_network *network; /* in which some of them are; NULL: there is none */
 };
-void ml_trusted_add_processes(struct ml_trusted *trusted, const struct ml_process_library *library);
+void ml_server_lua_add_processes(struct ml_server_lua *lua,
+                                 const struct ml_process_library *library);
 
 /* `require "cluster.tcp"`: TCP connections to what listens in a pod; see lua/cluster/meta/tcp.lua.
  */
 struct ml_tcp_library {
     struct ml_pod_network *network; /* NULL: pods are in the machine's */
 };
-void ml_trusted_add_tcp(struct ml_trusted *trusted, const struct ml_tcp_library *library);
+void ml_server_lua_add_tcp(struct ml_server_lua *lua, const struct ml_tcp_library *library);
 
 /* ---- lua_network.c, for the other modules ---- */
 

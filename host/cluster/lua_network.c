@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "cluster/trusted_internal.h"
+#include "cluster/server_lua_internal.h"
 #include "net/tcp.h"
 
 #define POD               "cluster.network.pod"
@@ -49,7 +49,7 @@ ML_RAISES static int network_pod(lua_State *L)
     pod->fd = -1;
     luaL_setmetatable(L, POD);
     if (ml_pod_network_add(network_of(L)->network, address, &pod->fd, &err) < 0)
-        return host_push_error(L, err.message);
+        return binding_push_error(L, err.message);
     return 1;
 }
 
@@ -83,7 +83,7 @@ enum { ON_CONNECTION = 1, ON_DATAGRAM = 1 }; /* user values */
 
 /* A full userdata. The registry holds it, under its own address, while it is open. */
 struct listener {
-    struct ml_trusted *trusted;
+    struct ml_server_lua *lua;
     struct ml_pod_network *network;
     struct ml_relay_listener *connections; /* either of these, or neither: closed */
     struct ml_loop_watch *datagrams;
@@ -105,17 +105,17 @@ static bool take_target(lua_State *L, struct sockaddr_in *out)
 static bool find_target(void *context, struct in_addr client, struct ml_relay_target *out)
 {
     const struct listener *listener = context;
-    struct ml_trusted *trusted = listener->trusted;
+    struct ml_server_lua *lua = listener->lua;
     struct ml_pod_network *network = listener->network; /* Lua may close and drop the listener */
     struct ml_err err = ML_ERR_INIT;
-    lua_State *L = trusted->running;
+    lua_State *L = lua->running;
     char text[INET_ADDRSTRLEN];
     inet_ntop(AF_INET, &client, text, sizeof text);
-    host_push_callback(L, listener, ON_CONNECTION);
+    binding_push_callback(L, listener, ON_CONNECTION);
     lua_pushstring(L, text);
-    if (host_call(trusted, 1, 2) < 0) {
-        if (trusted->options.failed)
-            trusted->options.failed(trusted->options.context, ml_trusted_traceback(trusted));
+    if (binding_call(lua, 1, 2) < 0) {
+        if (lua->options.failed)
+            lua->options.failed(lua->options.context, ml_server_lua_traceback(lua));
         return false;
     }
     if (!take_target(L, &out->address))
@@ -125,22 +125,22 @@ static bool find_target(void *context, struct in_addr client, struct ml_relay_ta
 }
 
 /* Passes one datagram to Lua, and sends what it answers at once; false when there is none. */
-static bool answer_datagram(struct ml_trusted *trusted, const struct listener *listener)
+static bool answer_datagram(struct ml_server_lua *lua, const struct listener *listener)
 {
     static char bytes[DATAGRAM_MAX];
     struct sockaddr_storage from;
     socklen_t from_len = sizeof from;
     int fd = listener->fd;
-    lua_State *L = trusted->running;
+    lua_State *L = lua->running;
     ssize_t len = recvfrom(fd, bytes, sizeof bytes, 0, (struct sockaddr *)&from, &from_len);
     if (len < 0)
         return false;
-    host_push_callback(L, listener, ON_DATAGRAM);
+    binding_push_callback(L, listener, ON_DATAGRAM);
     lua_pushlstring(L, bytes, (size_t)len);
     lua_pushlstring(L, (const char *)&from, from_len);
-    if (host_call(trusted, 2, 1) < 0) {
-        if (trusted->options.failed)
-            trusted->options.failed(trusted->options.context, ml_trusted_traceback(trusted));
+    if (binding_call(lua, 2, 1) < 0) {
+        if (lua->options.failed)
+            lua->options.failed(lua->options.context, ml_server_lua_traceback(lua));
         return true;
     }
     size_t answer_len = 0;
@@ -154,11 +154,11 @@ static bool answer_datagram(struct ml_trusted *trusted, const struct listener *l
 static void on_datagrams(void *context)
 {
     struct listener *listener = context;
-    struct ml_trusted *trusted = listener->trusted;
-    lua_State *L = trusted->running;
+    struct ml_server_lua *lua = listener->lua;
+    lua_State *L = lua->running;
     lua_rawgetp(L, LUA_REGISTRYINDEX, listener); /* Lua may close it: it stays until we are done */
     for (int i = 0; i < DATAGRAMS_AT_ONCE && listener->datagrams; i++)
-        if (!answer_datagram(trusted, listener))
+        if (!answer_datagram(lua, listener))
             break;
     lua_pop(L, 1);
 }
@@ -186,7 +186,7 @@ ML_RAISES static struct listener *push_new_listener(lua_State *L, const char *na
 {
     struct listener *listener = lua_newuserdatauv(L, sizeof *listener, 1);
     *listener = (struct listener){
-        .trusted = host_of(L), .network = network_of(L)->network, .fd = -1};
+        .lua = server_lua_of(L), .network = network_of(L)->network, .fd = -1};
     luaL_setmetatable(L, LISTENER);
     luaL_argcheck(L, lua_getfield(L, 1, name) == LUA_TFUNCTION, 1, name);
     lua_setiuservalue(L, -2, 1);
@@ -213,18 +213,18 @@ ML_RAISES static int network_listen(lua_State *L)
     int r = is_machine ? ml_tcp_listen(where, &fd, &err)
                        : ml_pod_network_socket(listener->network, &wanted, &fd, &err);
     if (r < 0)
-        return host_push_error(L, err.message);
+        return binding_push_error(L, err.message);
     listener->connections = ml_relay_listen(network_of(L)->relay, fd, find_target, listener);
-    host_hold(L, listener);
+    binding_hold(L, listener);
     return 1;
 }
 
 /* [+0] Serves the socket of the listener on top, which stays there. */
 static void serve_datagrams(lua_State *L, struct listener *listener)
 {
-    listener->datagrams = ml_loop_watch_fd(listener->trusted->options.loop, listener->fd,
-                                           on_datagrams, listener);
-    host_hold(L, listener);
+    listener->datagrams = ml_loop_watch_fd(listener->lua->options.loop, listener->fd, on_datagrams,
+                                           listener);
+    binding_hold(L, listener);
 }
 
 /* datagrams(options) -> listener, or nil and why not. options = { address =, port =, answer =
@@ -238,7 +238,7 @@ ML_RAISES static int network_datagrams(lua_State *L)
                                          .port = port_field(L, 1)};
     struct listener *listener = push_new_listener(L, "answer");
     if (ml_pod_network_socket(listener->network, &wanted, &listener->fd, &err) < 0)
-        return host_push_error(L, err.message);
+        return binding_push_error(L, err.message);
     serve_datagrams(L, listener);
     return 1;
 }
@@ -272,7 +272,7 @@ ML_RAISES static int network_outside(lua_State *L)
     struct listener *listener = push_new_listener(L, "answer");
     listener->fd = connect_to(address, port);
     if (listener->fd < 0)
-        return host_push_error(L, strerror(errno));
+        return binding_push_error(L, strerror(errno));
     serve_datagrams(L, listener);
     return 1;
 }
@@ -281,7 +281,7 @@ ML_RAISES static int network_outside(lua_State *L)
 ML_RAISES static int listener_send(lua_State *L)
 {
     struct listener *listener = luaL_checkudata(L, 1, LISTENER);
-    struct ml_str bytes = host_check_str(L, 2);
+    struct ml_str bytes = binding_check_str(L, 2);
     struct sockaddr_storage to;
     size_t len = 0;
     const char *from = luaL_optlstring(L, 3, NULL, &len);
@@ -306,7 +306,7 @@ ML_RAISES static int listener_close(lua_State *L)
 {
     struct listener *listener = luaL_checkudata(L, 1, LISTENER);
     close_listener(listener);
-    host_release(L, listener);
+    binding_release(L, listener);
     return 0;
 }
 
@@ -319,7 +319,7 @@ static int listener_gc(lua_State *L)
 
 /* ---- the module ---- */
 
-void ml_trusted_add_network(struct ml_trusted *trusted, const struct ml_network_library *library)
+void ml_server_lua_add_network(struct ml_server_lua *lua, const struct ml_network_library *library)
 {
     static const luaL_Reg pod_methods[] = {{"close", pod_close}, {NULL, NULL}};
     static const luaL_Reg listener_methods[] = {
@@ -329,10 +329,10 @@ void ml_trusted_add_network(struct ml_trusted *trusted, const struct ml_network_
                                          {"datagrams", network_datagrams},
                                          {"outside", network_outside},
                                          {NULL, NULL}};
-    lua_State *L = trusted->running;
-    ml_assert(trusted->options.loop != NULL);
-    host_new_type(L, POD, pod_methods, pod_close);
-    host_new_type(L, LISTENER, listener_methods, listener_gc);
+    lua_State *L = lua->running;
+    ml_assert(lua->options.loop != NULL);
+    binding_new_type(L, POD, pod_methods, pod_close);
+    binding_new_type(L, LISTENER, listener_methods, listener_gc);
     lua_newtable(L);
     struct ml_network_library *own = lua_newuserdatauv(L, sizeof *own, 0);
     *own = *library;

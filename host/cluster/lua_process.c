@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "cluster/process_path.h"
+#include "cluster/server_lua_internal.h"
 #include "cluster/tcp_check.h"
-#include "cluster/trusted_internal.h"
 
 /* The library that the module was opened with; each function has it as its upvalue. */
 static const struct ml_process_library *process_library_of(lua_State *L)
@@ -185,40 +185,40 @@ enum { ON_OUTPUT = 1, ON_END, ON_START, ON_ERRORS, ON_DRAINED };
 
 /* A full userdata. The registry holds it, under its own address, while it runs. */
 struct process {
-    struct ml_trusted *trusted;
+    struct ml_server_lua *lua;
     struct ml_process *process; /* NULL: it has ended */
 };
 
 static void call_output_function(void *context, struct ml_str bytes)
 {
     struct process *process = context;
-    lua_State *L = process->trusted->running;
-    host_push_callback(L, process, ON_OUTPUT);
+    lua_State *L = process->lua->running;
+    binding_push_callback(L, process, ON_OUTPUT);
     lua_pushlstring(L, bytes.ptr, bytes.len);
-    host_call_back(process->trusted, 1);
+    binding_call_back(process->lua, 1);
 }
 
 static void call_errors_function(void *context, struct ml_str bytes)
 {
     struct process *process = context;
-    lua_State *L = process->trusted->running;
-    host_push_callback(L, process, ON_ERRORS);
+    lua_State *L = process->lua->running;
+    binding_push_callback(L, process, ON_ERRORS);
     lua_pushlstring(L, bytes.ptr, bytes.len);
-    host_call_back(process->trusted, 1);
+    binding_call_back(process->lua, 1);
 }
 
 static void call_started_function(void *context)
 {
     struct process *process = context;
-    host_push_callback(process->trusted->running, process, ON_START);
-    host_call_back(process->trusted, 0);
+    binding_push_callback(process->lua->running, process, ON_START);
+    binding_call_back(process->lua, 0);
 }
 
 static void call_drained_function(void *context)
 {
     struct process *process = context;
-    host_push_callback(process->trusted->running, process, ON_DRAINED);
-    host_call_back(process->trusted, 0);
+    binding_push_callback(process->lua->running, process, ON_DRAINED);
+    binding_call_back(process->lua, 0);
 }
 
 /* [+1] */
@@ -242,13 +242,13 @@ static void push_process_end(lua_State *L, const struct ml_process_end *end)
 static void call_ended_function(void *context, const struct ml_process_end *end)
 {
     struct process *process = context;
-    struct ml_trusted *trusted = process->trusted;
-    lua_State *L = trusted->running;
-    host_push_callback(L, process, ON_END);
+    struct ml_server_lua *lua = process->lua;
+    lua_State *L = lua->running;
+    binding_push_callback(L, process, ON_END);
     push_process_end(L, end);
     ml_process_free(ml_take(&process->process));
-    host_release(L, process); /* may be collected from now on */
-    host_call_back(trusted, 1);
+    binding_release(L, process); /* may be collected from now on */
+    binding_call_back(lua, 1);
 }
 
 /* The process of options.beside; false when it does not run. */
@@ -291,15 +291,15 @@ ML_RAISES static int process_start(lua_State *L)
     check_options(L, &opts);
     opts.terminal = check_terminal(L, &terminal) ? &terminal : NULL;
     if (!check_beside(L, &opts))
-        return host_push_error(L, "the container does not run");
+        return binding_push_error(L, "the container does not run");
     struct process *process = lua_newuserdatauv(L, sizeof *process, ML_COUNT(callbacks));
-    *process = (struct process){.trusted = host_of(L)};
+    *process = (struct process){.lua = server_lua_of(L)};
     luaL_setmetatable(L, PROCESS);
     check_callbacks(L, &opts);
     opts.context = process;
     if (ml_process_start(process_library_of(L)->processes, &opts, &process->process, &err) < 0)
-        return host_push_error(L, err.message);
-    host_hold(L, process);
+        return binding_push_error(L, err.message);
+    binding_hold(L, process);
     return 1;
 }
 
@@ -318,7 +318,7 @@ ML_RAISES static int process_signal(lua_State *L)
 ML_RAISES static int process_stop(lua_State *L)
 {
     struct process *process = luaL_checkudata(L, 1, PROCESS);
-    int64_t grace = host_check_seconds(L, 2);
+    int64_t grace = binding_check_seconds(L, 2);
     if (process->process)
         ml_process_stop(process->process, grace);
     return 0;
@@ -338,7 +338,7 @@ ML_RAISES static int process_pause(lua_State *L)
 ML_RAISES static int process_write(lua_State *L)
 {
     struct process *process = luaL_checkudata(L, 1, PROCESS);
-    struct ml_str bytes = host_check_str(L, 2);
+    struct ml_str bytes = binding_check_str(L, 2);
     size_t waiting = process->process ? ml_process_write(process->process, bytes) : 0;
     if (waiting == ML_PROCESS_INPUT_FULL)
         lua_pushnil(L);
@@ -409,8 +409,8 @@ ML_RAISES static int folder_of(lua_State *L)
 ML_RAISES static int push_done(lua_State *L, bool done)
 {
     if (!done && errno == EXDEV)
-        return host_push_error(L, "it leads out of its folder");
-    return host_push_done(L, done, NULL);
+        return binding_push_error(L, "it leads out of its folder");
+    return binding_push_done(L, done, NULL);
 }
 
 /* open_folder(path) -> folder, or nil and why not. The path is the caller's own, never an object's:
@@ -423,7 +423,7 @@ ML_RAISES static int process_open_folder(lua_State *L)
     luaL_setmetatable(L, FOLDER);
     if (mkdir(path, 0700) == 0 || errno == EEXIST)
         folder->fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    return folder->fd < 0 ? host_push_done(L, false, path) : 1;
+    return folder->fd < 0 ? binding_push_done(L, false, path) : 1;
 }
 
 /* folder:make_folder(path) -> true, or nil and why not. Creates missing parents too, all for their
@@ -486,7 +486,7 @@ ML_RAISES static int folder_write(lua_State *L)
 {
     int base = folder_of(L);
     const char *path = luaL_checkstring(L, 2), *name;
-    struct ml_str text = host_check_str(L, 3);
+    struct ml_str text = binding_check_str(L, 3);
     lua_Integer mode = luaL_checkinteger(L, 4);
     luaL_argcheck(L, mode >= 0 && mode <= 0777, 4, "permissions, 0 to 0777");
     int parent = process_path_parent(base, path, false, &name);
@@ -580,7 +580,7 @@ ML_RAISES static int process_try_container(lua_State *L)
 {
     struct ml_err err = ML_ERR_INIT;
     if (ml_processes_try_container(luaL_checkstring(L, 1), &err) < 0)
-        return host_push_error(L, err.message);
+        return binding_push_error(L, err.message);
     lua_pushboolean(L, true);
     return 1;
 }
@@ -590,7 +590,7 @@ ML_RAISES static int process_try_container(lua_State *L)
 /* A full userdata with the callback as its user value; the registry holds it, under its own
  * address, until there is an answer. */
 struct check {
-    struct ml_trusted *trusted;
+    struct ml_server_lua *lua;
     struct ml_pod_network *network;
     struct ml_tcp_check *tcp;
     struct ml_http_call *http;
@@ -600,16 +600,16 @@ struct check {
 /* Calls fn(value), or fn(nil, message) for an error, and releases the check. */
 static void call_check_function(struct check *check, lua_Integer value, const struct ml_err *err)
 {
-    struct ml_trusted *trusted = check->trusted;
-    lua_State *L = trusted->running;
-    host_push_callback(L, check, 1);
-    host_release(L, check);
+    struct ml_server_lua *lua = check->lua;
+    lua_State *L = lua->running;
+    binding_push_callback(L, check, 1);
+    binding_release(L, check);
     if (err)
         lua_pushnil(L);
     else
         lua_pushinteger(L, value);
     lua_pushstring(L, err ? err->message : NULL);
-    host_call_back(trusted, 2);
+    binding_call_back(lua, 2);
 }
 
 static void on_check_connected(void *context, const struct ml_err *err)
@@ -654,7 +654,7 @@ ML_RAISES static struct check *push_new_check(lua_State *L, int function)
 {
     luaL_checktype(L, function, LUA_TFUNCTION);
     struct check *check = lua_newuserdatauv(L, sizeof *check, 1);
-    *check = (struct check){.trusted = host_of(L), .network = process_library_of(L)->network};
+    *check = (struct check){.lua = server_lua_of(L), .network = process_library_of(L)->network};
     luaL_setmetatable(L, CHECK);
     lua_pushvalue(L, function);
     lua_setiuservalue(L, -2, 1);
@@ -669,19 +669,19 @@ ML_RAISES static int process_connect(lua_State *L)
     const char *address = luaL_checkstring(L, 1);
     lua_Integer port = luaL_checkinteger(L, 2);
     luaL_argcheck(L, port > 0 && port < 65536, 2, "a port");
-    int64_t timeout_ns = host_check_seconds(L, 3);
+    int64_t timeout_ns = binding_check_seconds(L, 3);
     struct check *check = push_new_check(L, 4);
     struct in_addr to;
     int fd = -1;
     if (inet_pton(AF_INET, address, &to) == 1) {
         fd = lua_network_socket(check->network, SOCK_STREAM, to, &err);
         if (fd < 0)
-            return host_push_error(L, err.message);
+            return binding_push_error(L, err.message);
     }
-    if (ml_tcp_check_start(check->trusted->options.loop, fd, address, (uint16_t)port, timeout_ns,
+    if (ml_tcp_check_start(check->lua->options.loop, fd, address, (uint16_t)port, timeout_ns,
                            on_check_connected, check, &check->tcp, &err) < 0)
         return luaL_error(L, "process.connect: %s", err.message);
-    host_hold(L, check);
+    binding_hold(L, check);
     lua_pushboolean(L, true);
     return 1;
 }
@@ -718,10 +718,10 @@ ML_RAISES static int process_get(lua_State *L)
         .open_socket = open_check_socket,
     };
     request.header_count = check_header_pairs(L, 2, headers);
-    request.deadlines.total_ms = host_check_seconds(L, 3) / ML_NS_PER_MS + 1;
+    request.deadlines.total_ms = binding_check_seconds(L, 3) / ML_NS_PER_MS + 1;
     struct check *check = push_new_check(L, 4);
     check->http = ml_http_send(process_library_of(L)->http, &request, &handler, check);
-    host_hold(L, check);
+    binding_hold(L, check);
     return 0;
 }
 
@@ -804,7 +804,8 @@ ML_RAISES static int process_executable(lua_State *L)
     ssize_t len = readlink("/proc/self/exe", path, sizeof path - 1);
     path[ML_MAX(len, 0)] = '\0';
     if (access(path, X_OK) != 0)
-        return host_push_error(L, "the file of the running moonloop was replaced or removed: start "
+        return binding_push_error(L,
+                                  "the file of the running moonloop was replaced or removed: start "
                                   "moonloop again");
     lua_pushstring(L, path);
     return 1;
@@ -812,7 +813,8 @@ ML_RAISES static int process_executable(lua_State *L)
 
 /* ---- the module ---- */
 
-void ml_trusted_add_processes(struct ml_trusted *trusted, const struct ml_process_library *library)
+void ml_server_lua_add_processes(struct ml_server_lua *lua,
+                                 const struct ml_process_library *library)
 {
     static const luaL_Reg process_methods[] = {{"signal", process_signal},
                                                {"stop", process_stop},
@@ -840,11 +842,11 @@ void ml_trusted_add_processes(struct ml_trusted *trusted, const struct ml_proces
                                          {"user", process_user},
                                          {"executable", process_executable},
                                          {NULL, NULL}};
-    lua_State *L = trusted->running;
-    ml_assert(trusted->options.loop != NULL);
-    host_new_type(L, PROCESS, process_methods, process_gc);
-    host_new_type(L, FOLDER, folder_methods, folder_gc);
-    host_new_type(L, CHECK, NULL, check_gc);
+    lua_State *L = lua->running;
+    ml_assert(lua->options.loop != NULL);
+    binding_new_type(L, PROCESS, process_methods, process_gc);
+    binding_new_type(L, FOLDER, folder_methods, folder_gc);
+    binding_new_type(L, CHECK, NULL, check_gc);
     lua_newtable(L);
     struct ml_process_library *own = lua_newuserdatauv(L, sizeof *own, 0);
     *own = *library;

@@ -8,7 +8,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-#include "cluster/trusted_internal.h"
+#include "cluster/server_lua_internal.h"
 
 #define REGEX          "moonloop.regex"
 #define STEPS_MAX      200000 /* of a match at one start offset, about 10 ms */
@@ -36,9 +36,9 @@ struct matching {
 
 static struct matching *matching_context_of(lua_State *L)
 {
-    struct ml_trusted *trusted = host_of(L);
-    if (trusted->matching)
-        return trusted->matching;
+    struct ml_server_lua *lua = server_lua_of(L);
+    if (lua->matching)
+        return lua->matching;
     struct matching *matching = ml_new(struct matching);
     matching->compile = pcre2_compile_context_create(NULL);
     matching->data = pcre2_match_data_create(1, NULL);
@@ -47,20 +47,20 @@ static struct matching *matching_context_of(lua_State *L)
     pcre2_set_newline(matching->compile, PCRE2_NEWLINE_LF);
     pcre2_set_parens_nest_limit(matching->compile, NESTED_MAX);
     pcre2_set_heap_limit(matching->context, HEAP_KIB_MAX);
-    trusted->matching = matching;
+    lua->matching = matching;
     return matching;
 }
 
-void host_regex_fini(struct ml_trusted *trusted)
+void binding_regex_fini(struct ml_server_lua *lua)
 {
-    struct matching *matching = trusted->matching;
+    struct matching *matching = lua->matching;
     if (!matching)
         return;
     pcre2_compile_context_free(matching->compile);
     pcre2_match_data_free(matching->data);
     pcre2_match_context_free(matching->context);
     free(matching);
-    trusted->matching = NULL;
+    lua->matching = NULL;
 }
 
 /* [+2] nil and PCRE2's message. */
@@ -68,7 +68,7 @@ static int push_pcre2_error(lua_State *L, int code)
 {
     PCRE2_UCHAR message[MESSAGE_MAX];
     pcre2_get_error_message(code, message, sizeof message);
-    return host_push_error(L, (const char *)message);
+    return binding_push_error(L, (const char *)message);
 }
 
 /* NULL: `*code` says why. */
@@ -83,7 +83,7 @@ static pcre2_code *compile_pcre2(lua_State *L, struct ml_str pattern, uint32_t f
 /* compile(pattern) -> re | nil, message */
 ML_RAISES static int regex_compile(lua_State *L)
 {
-    struct ml_str pattern = host_check_str(L, 1);
+    struct ml_str pattern = binding_check_str(L, 1);
     struct regex *regex = lua_newuserdatauv(L, sizeof *regex, 1);
     *regex = (struct regex){NULL, NULL};
     luaL_setmetatable(L, REGEX);
@@ -107,7 +107,7 @@ static uint32_t match_steps_max(const pcre2_code *code, size_t len)
 /* The pattern behind ".*?", anchored: with a single start offset there is a single pass. */
 static pcre2_code *compile_dfa_pattern(lua_State *L, struct ml_str pattern)
 {
-    struct ml_buf *text = &host_of(L)->work;
+    struct ml_buf *text = &server_lua_of(L)->work;
     int code;
     ml_buf_clear(text);
     ml_buf_puts(text, "(?s:.*?)(?:");
@@ -139,7 +139,7 @@ static int match_with_dfa(lua_State *L, struct regex *regex, struct ml_str text)
 ML_RAISES static int regex_match(lua_State *L)
 {
     struct regex *regex = luaL_checkudata(L, 1, REGEX);
-    struct ml_str text = host_check_str(L, 2);
+    struct ml_str text = binding_check_str(L, 2);
     luaL_argcheck(L, regex->code != NULL, 1, "not compiled");
     struct matching *matching = matching_context_of(L);
     pcre2_set_match_limit(matching->context, match_steps_max(regex->code, text.len));
@@ -172,7 +172,7 @@ static size_t next_character(struct ml_str text, size_t at)
 ML_RAISES static int regex_find_all(lua_State *L)
 {
     struct regex *regex = luaL_checkudata(L, 1, REGEX);
-    struct ml_str text = host_check_str(L, 2);
+    struct ml_str text = binding_check_str(L, 2);
     lua_Integer count = luaL_checkinteger(L, 3);
     luaL_argcheck(L, regex->code != NULL, 1, "not compiled");
     struct matching *matching = matching_context_of(L);
@@ -214,12 +214,12 @@ static int regex_gc(lua_State *L)
     return 0;
 }
 
-int host_open_regex(lua_State *L)
+int binding_open_regex(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"compile", regex_compile}, {NULL, NULL}};
     static const luaL_Reg methods[] = {
         {"match", regex_match}, {"find_all", regex_find_all}, {NULL, NULL}};
-    host_new_type(L, REGEX, methods, regex_gc);
+    binding_new_type(L, REGEX, methods, regex_gc);
     luaL_newlib(L, functions);
     return 1;
 }

@@ -4,7 +4,7 @@
 #include <openssl/evp.h>
 #include <zlib.h>
 
-#include "cluster/trusted_internal.h"
+#include "cluster/server_lua_internal.h"
 #include "codec/base64.h"
 
 #define DEFLATER "cluster.host.deflater"
@@ -33,7 +33,7 @@ ML_RAISES static struct codec *push_codec(lua_State *L, const char *type)
 /* deflater(dictionary) -> deflater */
 ML_RAISES static int stream_deflater(lua_State *L)
 {
-    struct ml_str dictionary = host_check_str(L, 1);
+    struct ml_str dictionary = binding_check_str(L, 1);
     struct codec *codec = push_codec(L, DEFLATER);
     int r = deflateInit(&codec->zlib, Z_DEFAULT_COMPRESSION);
     ml_assert(r == Z_OK);
@@ -47,9 +47,9 @@ ML_RAISES static int stream_deflater(lua_State *L)
 ML_RAISES static int deflater_add(lua_State *L)
 {
     struct codec *codec = luaL_checkudata(L, 1, DEFLATER);
-    struct ml_str bytes = host_check_str(L, 2);
+    struct ml_str bytes = binding_check_str(L, 2);
     luaL_argcheck(L, bytes.len <= INT32_MAX, 2, "too long");
-    struct ml_buf *out = &host_of(L)->work;
+    struct ml_buf *out = &server_lua_of(L)->work;
     char piece[PIECE];
     ml_buf_clear(out);
     codec->zlib.next_in = (Bytef *)bytes.ptr;
@@ -77,7 +77,7 @@ static int deflater_gc(lua_State *L)
 /* inflater(dictionary, max) -> inflater */
 ML_RAISES static int stream_inflater(lua_State *L)
 {
-    host_check_str(L, 1);
+    binding_check_str(L, 1);
     lua_Integer max = luaL_checkinteger(L, 2);
     luaL_argcheck(L, max > 0, 2, "bytes, above 0");
     struct codec *codec = push_codec(L, INFLATER);
@@ -107,21 +107,21 @@ static bool inflate_step(struct codec *codec, struct ml_str dictionary, struct m
 ML_RAISES static int inflater_add(lua_State *L)
 {
     struct codec *codec = luaL_checkudata(L, 1, INFLATER);
-    struct ml_str bytes = host_check_str(L, 2), dictionary;
+    struct ml_str bytes = binding_check_str(L, 2), dictionary;
     luaL_argcheck(L, bytes.len <= INT32_MAX, 2, "too long");
     if (codec->has_failed)
-        return host_push_error(L, "it has failed before");
+        return binding_push_error(L, "it has failed before");
     lua_getiuservalue(L, 1, 1);
     dictionary.ptr = lua_tolstring(L, -1, &dictionary.len);
-    struct ml_buf *out = &host_of(L)->work;
+    struct ml_buf *out = &server_lua_of(L)->work;
     ml_buf_clear(out);
     codec->zlib.next_in = (Bytef *)bytes.ptr;
     codec->zlib.avail_in = (uInt)bytes.len;
     while (inflate_step(codec, dictionary, out))
         ;
     if (codec->has_failed)
-        return host_push_error(L,
-                               out->len > codec->out_max ? "too much" : "not compressed by zlib");
+        return binding_push_error(L, out->len > codec->out_max ? "too much"
+                                                               : "not compressed by zlib");
     lua_pushlstring(L, out->ptr ? out->ptr : "", out->len);
     return 1;
 }
@@ -138,7 +138,7 @@ static int inflater_gc(lua_State *L)
 /* mask(bytes, key) -> bytes: RFC 6455, 5.3; the key has four bytes */
 ML_RAISES static int stream_mask(lua_State *L)
 {
-    struct ml_str bytes = host_check_str(L, 1), key = host_check_str(L, 2);
+    struct ml_str bytes = binding_check_str(L, 1), key = binding_check_str(L, 2);
     luaL_argcheck(L, key.len == 4, 2, "four bytes");
     luaL_Buffer buffer;
     char *out = luaL_buffinitsize(L, &buffer, bytes.len);
@@ -157,17 +157,17 @@ ML_RAISES static int stream_accept(lua_State *L)
     lua_settop(L, 1);
     lua_pushliteral(L, "258EAFA5-E914-47DA-95CA-C5AB0DC85B11");
     lua_concat(L, 2);
-    struct ml_str text = host_check_str(L, 1);
+    struct ml_str text = binding_check_str(L, 1);
     int done = EVP_Digest(text.ptr, text.len, digest, &len, EVP_sha1(), NULL);
     ml_assert(done == 1);
-    struct ml_buf *out = &host_of(L)->work;
+    struct ml_buf *out = &server_lua_of(L)->work;
     ml_buf_clear(out);
     ml_base64_encode((struct ml_str){(const char *)digest, len}, out);
     lua_pushlstring(L, out->ptr, out->len);
     return 1;
 }
 
-int host_open_stream(lua_State *L)
+int binding_open_stream(lua_State *L)
 {
     static const luaL_Reg deflater[] = {{"add", deflater_add}, {NULL, NULL}};
     static const luaL_Reg inflater[] = {{"add", inflater_add}, {NULL, NULL}};
@@ -176,8 +176,8 @@ int host_open_stream(lua_State *L)
                                          {"mask", stream_mask},
                                          {"accept", stream_accept},
                                          {NULL, NULL}};
-    host_new_type(L, DEFLATER, deflater, deflater_gc);
-    host_new_type(L, INFLATER, inflater, inflater_gc);
+    binding_new_type(L, DEFLATER, deflater, deflater_gc);
+    binding_new_type(L, INFLATER, inflater, inflater_gc);
     luaL_newlib(L, functions);
     return 1;
 }

@@ -1,9 +1,9 @@
 /* cluster.host: clock, random numbers, digests, base64 and log for the host's own Lua, and
- * host.after and host.defer, whose functions the loop calls. Added to the module by trusted.c. */
+ * host.after and host.defer, whose functions the loop calls. */
 #include <sys/random.h>
 
 #include "base/escape.h"
-#include "cluster/trusted_internal.h"
+#include "cluster/server_lua_internal.h"
 #include "codec/base64.h"
 #include "codec/crypto.h"
 #include "codec/rfc3339.h"
@@ -16,7 +16,7 @@
 /* The work buffer, empty. */
 static struct ml_buf *clear_work_buffer(lua_State *L)
 {
-    struct ml_buf *work = &host_of(L)->work;
+    struct ml_buf *work = &server_lua_of(L)->work;
     ml_buf_clear(work);
     return work;
 }
@@ -24,7 +24,7 @@ static struct ml_buf *clear_work_buffer(lua_State *L)
 /* base64.encode(s) -> s */
 ML_RAISES static int base64_encode(lua_State *L)
 {
-    struct ml_str bytes = host_check_str(L, 1);
+    struct ml_str bytes = binding_check_str(L, 1);
     struct ml_buf *out = clear_work_buffer(L);
     if (!ml_base64_encode(bytes, out))
         return luaL_error(L, "base64.encode: too large");
@@ -35,7 +35,7 @@ ML_RAISES static int base64_encode(lua_State *L)
 /* base64.decode(s) -> s | nil */
 ML_RAISES static int base64_decode(lua_State *L)
 {
-    struct ml_str text = host_check_str(L, 1);
+    struct ml_str text = binding_check_str(L, 1);
     struct ml_buf *out = clear_work_buffer(L);
     if (ml_base64_decode(text, out))
         lua_pushlstring(L, out->ptr, out->len);
@@ -45,20 +45,20 @@ ML_RAISES static int base64_decode(lua_State *L)
 }
 
 /* sha256(s) -> lowercase hex */
-ML_RAISES static int host_sha256(lua_State *L)
+ML_RAISES static int system_sha256(lua_State *L)
 {
     unsigned char digest[ML_SHA256_LEN];
     struct ml_buf *out = clear_work_buffer(L);
-    ml_sha256(host_check_str(L, 1), digest);
+    ml_sha256(binding_check_str(L, 1), digest);
     ml_hex_encode((struct ml_str){(const char *)digest, sizeof digest}, out);
     lua_pushlstring(L, out->ptr, out->len);
     return 1;
 }
 
 /* hmac_sha256(key, s) -> raw bytes */
-ML_RAISES static int host_hmac_sha256(lua_State *L)
+ML_RAISES static int system_hmac_sha256(lua_State *L)
 {
-    struct ml_str key = host_check_str(L, 1), bytes = host_check_str(L, 2);
+    struct ml_str key = binding_check_str(L, 1), bytes = binding_check_str(L, 2);
     luaL_argcheck(L, key.len <= INT32_MAX, 1, "too long a key");
     unsigned char digest[ML_SHA256_LEN];
     ml_hmac_sha256(key, bytes, digest);
@@ -67,59 +67,59 @@ ML_RAISES static int host_hmac_sha256(lua_State *L)
 }
 
 /* now() -> wall seconds */
-static int host_now(lua_State *L)
+static int system_now(lua_State *L)
 {
-    int64_t now_ns = ml_clock_wall(host_of(L)->options.clock);
+    int64_t now_ns = ml_clock_wall(server_lua_of(L)->options.clock);
     lua_pushnumber(L, (double)now_ns / (double)ML_NS_PER_S);
     return 1;
 }
 
 /* monotonic() -> seconds */
-static int host_monotonic(lua_State *L)
+static int system_monotonic(lua_State *L)
 {
-    int64_t now_ns = ml_clock_monotonic(host_of(L)->options.clock);
+    int64_t now_ns = ml_clock_monotonic(server_lua_of(L)->options.clock);
     lua_pushnumber(L, (double)now_ns / (double)ML_NS_PER_S);
     return 1;
 }
 
 /* timestamp() -> "2026-07-03T10:00:00Z" */
-static int host_timestamp(lua_State *L)
+static int system_timestamp(lua_State *L)
 {
     char text[ML_RFC3339_LEN + 1];
-    ml_rfc3339_format(ml_clock_wall(host_of(L)->options.clock), text);
+    ml_rfc3339_format(ml_clock_wall(server_lua_of(L)->options.clock), text);
     lua_pushlstring(L, text, ML_RFC3339_LEN);
     return 1;
 }
 
 /* timestamp_micro() -> "2026-07-03T10:00:00.000000Z" */
-static int host_timestamp_micro(lua_State *L)
+static int system_timestamp_micro(lua_State *L)
 {
     char text[ML_RFC3339_MICRO_LEN + 1];
-    ml_rfc3339_format_micro(ml_clock_wall(host_of(L)->options.clock), text);
+    ml_rfc3339_format_micro(ml_clock_wall(server_lua_of(L)->options.clock), text);
     lua_pushlstring(L, text, ML_RFC3339_MICRO_LEN);
     return 1;
 }
 
 /* random(n) -> integer in [0, n) */
-ML_RAISES static int host_random(lua_State *L)
+ML_RAISES static int system_random(lua_State *L)
 {
     lua_Integer n = luaL_checkinteger(L, 1);
     luaL_argcheck(L, n > 0, 1, "above 0");
-    lua_pushinteger(L, ml_random_between(host_of(L)->options.random, 0, n));
+    lua_pushinteger(L, ml_random_between(server_lua_of(L)->options.random, 0, n));
     return 1;
 }
 
 /* uuid() -> version 4 */
-static int host_uuid(lua_State *L)
+static int system_uuid(lua_State *L)
 {
     char text[ML_UUID_LEN + 1];
-    ml_random_uuid(host_of(L)->options.random, text);
+    ml_random_uuid(server_lua_of(L)->options.random, text);
     lua_pushlstring(L, text, ML_UUID_LEN);
     return 1;
 }
 
 /* secret(n) -> n bytes from the kernel, never from the random seam */
-ML_RAISES static int host_secret(lua_State *L)
+ML_RAISES static int system_secret(lua_State *L)
 {
     lua_Integer n = luaL_checkinteger(L, 1);
     luaL_argcheck(L, n > 0 && n <= SECRET_MAX, 1, "1 to 256 bytes");
@@ -144,9 +144,9 @@ ML_RAISES static size_t gather_log_fields(lua_State *L, int index, struct ml_fie
         if (lua_type(L, -1) != LUA_TSTRING) {
             struct ml_err err;
             field.type = ML_FIELD_RAW;
-            if (host_encode(L, -1, &err) < 0)
+            if (binding_encode_json(L, -1, &err) < 0)
                 luaL_error(L, "log: %s: %s", field.key, err.message);
-            const struct ml_buf *out = &host_of(L)->encoder.out;
+            const struct ml_buf *out = &server_lua_of(L)->encoder.out;
             lua_pushlstring(L, out->ptr, out->len);
             lua_replace(L, -2);
         }
@@ -161,9 +161,9 @@ ML_RAISES static size_t gather_log_fields(lua_State *L, int index, struct ml_fie
 }
 
 /* escape(s) -> s with control characters escaped, safe for a line of a terminal */
-ML_RAISES static int host_escape(lua_State *L)
+ML_RAISES static int system_escape(lua_State *L)
 {
-    struct ml_str text = host_check_str(L, 1);
+    struct ml_str text = binding_check_str(L, 1);
     struct ml_buf *out = clear_work_buffer(L);
     if (!ml_escape_text(out, text))
         return luaL_error(L, "escape: too large");
@@ -172,12 +172,12 @@ ML_RAISES static int host_escape(lua_State *L)
 }
 
 /* log(level, message, fields?) */
-ML_RAISES static int host_log(lua_State *L)
+ML_RAISES static int system_log(lua_State *L)
 {
     enum ml_log_level level;
     const char *name = luaL_checkstring(L, 1), *message = luaL_checkstring(L, 2);
     luaL_argcheck(L, ml_log_level_parse(name, &level), 1, "debug, info, warn or error");
-    const struct ml_trusted_options *options = &host_of(L)->options;
+    const struct ml_server_lua_options *options = &server_lua_of(L)->options;
     if (!options->log || level < options->log->level)
         return 0;
     struct ml_field fields[LOG_FIELDS_MAX + 1] = {{.key = NULL}};
@@ -191,21 +191,21 @@ ML_RAISES static int host_log(lua_State *L)
     return 0;
 }
 
-void host_add_misc(lua_State *L)
+void binding_add_misc(lua_State *L)
 {
     static const luaL_Reg base64[] = {
         {"encode", base64_encode}, {"decode", base64_decode}, {NULL, NULL}};
-    static const luaL_Reg functions[] = {{"sha256", host_sha256},
-                                         {"hmac_sha256", host_hmac_sha256},
-                                         {"now", host_now},
-                                         {"monotonic", host_monotonic},
-                                         {"timestamp", host_timestamp},
-                                         {"timestamp_micro", host_timestamp_micro},
-                                         {"random", host_random},
-                                         {"uuid", host_uuid},
-                                         {"secret", host_secret},
-                                         {"escape", host_escape},
-                                         {"log", host_log},
+    static const luaL_Reg functions[] = {{"sha256", system_sha256},
+                                         {"hmac_sha256", system_hmac_sha256},
+                                         {"now", system_now},
+                                         {"monotonic", system_monotonic},
+                                         {"timestamp", system_timestamp},
+                                         {"timestamp_micro", system_timestamp_micro},
+                                         {"random", system_random},
+                                         {"uuid", system_uuid},
+                                         {"secret", system_secret},
+                                         {"escape", system_escape},
+                                         {"log", system_log},
                                          {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
     luaL_newlib(L, base64);
@@ -220,39 +220,39 @@ static const char queue_key; /* registry: the functions of host.defer, by number
  * address, while it is pending. */
 struct timer {
     struct ml_list node;
-    struct ml_trusted *trusted;
+    struct ml_server_lua *lua;
     struct ml_timer timer;
 };
 
 ML_RAISES static void check_has_loop(lua_State *L)
 {
-    if (!host_of(L)->options.loop)
+    if (!server_lua_of(L)->options.loop)
         luaL_error(L, "there is no event loop to wait on");
 }
 
 static void timer_call_function(void *context)
 {
     struct timer *timer = context;
-    lua_State *L = timer->trusted->running;
-    host_push_callback(L, timer, 1);
-    host_release(L, timer);
-    host_call_back(timer->trusted, 0);
+    lua_State *L = timer->lua->running;
+    binding_push_callback(L, timer, 1);
+    binding_release(L, timer);
+    binding_call_back(timer->lua, 0);
 }
 
 /* after(seconds, fn) -> timer */
-ML_RAISES static int host_after(lua_State *L)
+ML_RAISES static int system_after(lua_State *L)
 {
-    int64_t delay = host_check_seconds(L, 1);
+    int64_t delay = binding_check_seconds(L, 1);
     luaL_checktype(L, 2, LUA_TFUNCTION);
     check_has_loop(L);
     struct timer *timer = lua_newuserdatauv(L, sizeof *timer, 1);
-    timer->trusted = host_of(L);
-    ml_timer_init(&timer->timer, timer->trusted->options.loop, timer_call_function, timer);
-    ml_list_push(&timer->trusted->timers, &timer->node);
+    timer->lua = server_lua_of(L);
+    ml_timer_init(&timer->timer, timer->lua->options.loop, timer_call_function, timer);
+    ml_list_push(&timer->lua->timers, &timer->node);
     luaL_setmetatable(L, TIMER);
     lua_pushvalue(L, 2);
     lua_setiuservalue(L, -2, 1);
-    host_hold(L, timer);
+    binding_hold(L, timer);
     ml_timer_start(&timer->timer, delay);
     return 1;
 }
@@ -260,7 +260,7 @@ ML_RAISES static int host_after(lua_State *L)
 static void timer_cancel(struct timer *timer)
 {
     ml_timer_stop(&timer->timer);
-    host_release(timer->trusted->running, timer);
+    binding_release(timer->lua->running, timer);
 }
 
 /* timer:stop(): cancels it; safe at any time */
@@ -278,104 +278,103 @@ static int timer_gc(lua_State *L)
     return 0;
 }
 
-static void empty_deferred_queue(struct ml_trusted *trusted)
+static void empty_deferred_queue(struct ml_server_lua *lua)
 {
-    lua_State *L = trusted->running;
-    trusted->deferred_first = trusted->deferred_last = 0;
+    lua_State *L = lua->running;
+    lua->deferred_first = lua->deferred_last = 0;
     lua_newtable(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &queue_key);
 }
 
 /* [-1] Resumes a thread that gave way. */
-static void resume_deferred_thread(struct ml_trusted *trusted)
+static void resume_deferred_thread(struct ml_server_lua *lua)
 {
-    lua_State *L = trusted->running, *thread = lua_tothread(L, -1);
-    if (host_resume(trusted, thread, 0) < 0)
-        host_tell_failure(trusted);
+    lua_State *L = lua->running, *thread = lua_tothread(L, -1);
+    if (binding_resume(lua, thread, 0) < 0)
+        binding_report_failure(lua);
     lua_pop(L, 1);
 }
 
-static bool is_turn_over(const struct ml_trusted *trusted)
+static bool is_turn_over(const struct ml_server_lua *lua)
 {
-    return ml_clock_monotonic(trusted->options.clock) - trusted->turn_began >= TURN_NS;
+    return ml_clock_monotonic(lua->options.clock) - lua->turn_began >= TURN_NS;
 }
 
 /* Calls the functions deferred so far; what they defer runs in the next turn of the loop, and so
  * does what is left after TURN_NS. */
 static void call_deferred_functions(void *context)
 {
-    struct ml_trusted *trusted = context;
-    lua_State *L = trusted->running;
-    lua_Integer end = trusted->deferred_last;
-    int64_t began = ml_clock_monotonic(trusted->options.clock);
-    while (trusted->deferred_first < end &&
-           ml_clock_monotonic(trusted->options.clock) - began < TURN_NS) {
-        lua_Integer place = ++trusted->deferred_first;
+    struct ml_server_lua *lua = context;
+    lua_State *L = lua->running;
+    lua_Integer end = lua->deferred_last;
+    int64_t began = ml_clock_monotonic(lua->options.clock);
+    while (lua->deferred_first < end && ml_clock_monotonic(lua->options.clock) - began < TURN_NS) {
+        lua_Integer place = ++lua->deferred_first;
         lua_rawgetp(L, LUA_REGISTRYINDEX, &queue_key);
         int type = lua_rawgeti(L, -1, place);
         lua_pushnil(L);
         lua_rawseti(L, -3, place);
         lua_remove(L, -2);
         if (type == LUA_TTHREAD)
-            resume_deferred_thread(trusted);
+            resume_deferred_thread(lua);
         else
-            host_call_back(trusted, 0);
+            binding_call_back(lua, 0);
     }
-    if (trusted->deferred_first == trusted->deferred_last)
-        empty_deferred_queue(trusted); /* a small table again, with indices from 1 */
+    if (lua->deferred_first == lua->deferred_last)
+        empty_deferred_queue(lua); /* a small table again, with indices from 1 */
     else
-        ml_task_defer(&trusted->deferred, trusted->options.loop);
+        ml_task_defer(&lua->deferred, lua->options.loop);
 }
 
-void host_forget(struct ml_trusted *trusted)
+void binding_forget_timers(struct ml_server_lua *lua)
 {
-    ml_list_each (node, &trusted->timers)
+    ml_list_each (node, &lua->timers)
         timer_cancel(ml_container_of(node, struct timer, node));
-    ml_task_cancel(&trusted->deferred);
-    empty_deferred_queue(trusted);
+    ml_task_cancel(&lua->deferred);
+    empty_deferred_queue(lua);
 }
 
 /* defer(fn) */
-ML_RAISES static int host_defer(lua_State *L)
+ML_RAISES static int system_defer(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TFUNCTION);
     check_has_loop(L);
-    struct ml_trusted *trusted = host_of(L);
+    struct ml_server_lua *lua = server_lua_of(L);
     lua_rawgetp(L, LUA_REGISTRYINDEX, &queue_key);
     lua_pushvalue(L, 1);
-    lua_rawseti(L, -2, ++trusted->deferred_last);
-    ml_task_defer(&trusted->deferred, trusted->options.loop);
+    lua_rawseti(L, -2, ++lua->deferred_last);
+    ml_task_defer(&lua->deferred, lua->options.loop);
     return 0;
 }
 
 /* give_way(): when the call from the loop that runs this has lasted TURN_NS, goes on in a later
  * turn of the loop. Only on the thread that the loop called, never in a coroutine of Lua's own. */
-ML_RAISES static int host_give_way(lua_State *L)
+ML_RAISES static int system_give_way(lua_State *L)
 {
-    struct ml_trusted *trusted = host_of(L);
-    if (!trusted->options.loop || !lua_isyieldable(L) || !is_turn_over(trusted))
+    struct ml_server_lua *lua = server_lua_of(L);
+    if (!lua->options.loop || !lua_isyieldable(L) || !is_turn_over(lua))
         return 0;
-    ml_assert(L == trusted->running);
+    ml_assert(L == lua->running);
     lua_rawgetp(L, LUA_REGISTRYINDEX, &queue_key);
     lua_pushthread(L);
-    lua_rawseti(L, -2, ++trusted->deferred_last);
+    lua_rawseti(L, -2, ++lua->deferred_last);
     lua_settop(L, 0);
-    ml_task_defer(&trusted->deferred, trusted->options.loop);
+    ml_task_defer(&lua->deferred, lua->options.loop);
     return lua_yield(L, 0);
 }
 
-void host_add_timers(lua_State *L)
+void binding_add_timers(lua_State *L)
 {
     static const luaL_Reg methods[] = {{"stop", timer_stop}, {NULL, NULL}};
-    struct ml_trusted *trusted = host_of(L);
-    ml_list_init(&trusted->timers);
-    ml_task_init(&trusted->deferred, call_deferred_functions, trusted);
-    empty_deferred_queue(trusted);
-    host_new_type(L, TIMER, methods, timer_gc);
-    lua_pushcfunction(L, host_after);
+    struct ml_server_lua *lua = server_lua_of(L);
+    ml_list_init(&lua->timers);
+    ml_task_init(&lua->deferred, call_deferred_functions, lua);
+    empty_deferred_queue(lua);
+    binding_new_type(L, TIMER, methods, timer_gc);
+    lua_pushcfunction(L, system_after);
     lua_setfield(L, -2, "after");
-    lua_pushcfunction(L, host_defer);
+    lua_pushcfunction(L, system_defer);
     lua_setfield(L, -2, "defer");
-    lua_pushcfunction(L, host_give_way);
+    lua_pushcfunction(L, system_give_way);
     lua_setfield(L, -2, "give_way");
 }

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "cluster/trusted_internal.h"
+#include "cluster/server_lua_internal.h"
 
 #define CONNECTION  "cluster.tcp.connection"
 #define WAITING_LOW ((size_t)64 * 1024) /* bytes left to send when drained() is called */
@@ -22,7 +22,7 @@ enum { ON_CONNECTED = 1, ON_DATA, ON_ENDED, ON_DRAINED, ON_CLOSED };
 
 /* A full userdata. The registry holds it, under its own address, until it is closed. */
 struct connection {
-    struct ml_trusted *trusted;
+    struct ml_server_lua *lua;
     struct bufferevent *socket; /* NULL: closed */
     bool has_ended;             /* the peer sends no more */
     bool is_ending;             /* Lua sends no more */
@@ -31,27 +31,27 @@ struct connection {
 static void connection_close(struct connection *connection)
 {
     bufferevent_free(ml_take(&connection->socket));
-    host_release(connection->trusted->running, connection);
+    binding_release(connection->lua->running, connection);
 }
 
 /* [-(arguments + 1)] Calls the function below the arguments, if it is one. */
-static void call_if_any(struct ml_trusted *trusted, int arguments)
+static void call_if_any(struct ml_server_lua *lua, int arguments)
 {
-    if (lua_isnil(trusted->running, -(arguments + 1)))
-        lua_pop(trusted->running, arguments + 1);
+    if (lua_isnil(lua->running, -(arguments + 1)))
+        lua_pop(lua->running, arguments + 1);
     else
-        host_call_back(trusted, arguments);
+        binding_call_back(lua, arguments);
 }
 
 /* Both directions have ended, or, with `why`, the connection is broken. Lua may collect it when
  * this returns. */
 static void connection_end(struct connection *connection, const char *why)
 {
-    struct ml_trusted *trusted = connection->trusted;
-    host_push_callback(trusted->running, connection, ON_CLOSED);
+    struct ml_server_lua *lua = connection->lua;
+    binding_push_callback(lua->running, connection, ON_CLOSED);
     connection_close(connection);
-    lua_pushstring(trusted->running, why);
-    call_if_any(trusted, 1);
+    lua_pushstring(lua->running, why);
+    call_if_any(lua, 1);
 }
 
 static size_t connection_waiting(const struct connection *connection)
@@ -72,13 +72,13 @@ static void connection_pass_end(struct connection *connection)
 static void on_tcp_readable(struct bufferevent *socket, void *context)
 {
     struct connection *connection = context;
-    lua_State *L = connection->trusted->running;
+    lua_State *L = connection->lua->running;
     struct evbuffer *input = bufferevent_get_input(socket);
     size_t len = evbuffer_get_length(input);
-    host_push_callback(L, connection, ON_DATA);
+    binding_push_callback(L, connection, ON_DATA);
     lua_pushlstring(L, (const char *)evbuffer_pullup(input, -1), len);
     evbuffer_drain(input, len);
-    call_if_any(connection->trusted, 1);
+    call_if_any(connection->lua, 1);
 }
 
 static void on_tcp_written(struct bufferevent *socket, void *context)
@@ -89,20 +89,20 @@ static void on_tcp_written(struct bufferevent *socket, void *context)
         connection_pass_end(connection);
         return;
     }
-    host_push_callback(connection->trusted->running, connection, ON_DRAINED);
-    call_if_any(connection->trusted, 0);
+    binding_push_callback(connection->lua->running, connection, ON_DRAINED);
+    call_if_any(connection->lua, 0);
 }
 
 static void on_peer_ended(struct connection *connection)
 {
-    struct ml_trusted *trusted = connection->trusted;
-    lua_rawgetp(trusted->running, LUA_REGISTRYINDEX, connection); /* Lua may close and drop it */
+    struct ml_server_lua *lua = connection->lua;
+    lua_rawgetp(lua->running, LUA_REGISTRYINDEX, connection); /* Lua may close and drop it */
     connection->has_ended = true;
-    host_push_callback(trusted->running, connection, ON_ENDED);
-    call_if_any(trusted, 0);
+    binding_push_callback(lua->running, connection, ON_ENDED);
+    call_if_any(lua, 0);
     if (connection->socket)
         connection_pass_end(connection);
-    lua_pop(trusted->running, 1);
+    lua_pop(lua->running, 1);
 }
 
 static void on_tcp_event(struct bufferevent *socket, short what, void *context)
@@ -110,8 +110,8 @@ static void on_tcp_event(struct bufferevent *socket, short what, void *context)
     struct connection *connection = context;
     if (what & BEV_EVENT_CONNECTED) {
         bufferevent_enable(socket, EV_READ | EV_WRITE);
-        host_push_callback(connection->trusted->running, connection, ON_CONNECTED);
-        call_if_any(connection->trusted, 0);
+        binding_push_callback(connection->lua->running, connection, ON_CONNECTED);
+        call_if_any(connection->lua, 0);
     } else if (what & BEV_EVENT_EOF) {
         on_peer_ended(connection);
     } else {
@@ -131,7 +131,7 @@ ML_RAISES static struct connection *check_connection(lua_State *L)
 ML_RAISES static int connection_write(lua_State *L)
 {
     struct connection *connection = check_connection(L);
-    struct ml_str bytes = host_check_str(L, 2);
+    struct ml_str bytes = binding_check_str(L, 2);
     if (connection && connection->is_ending)
         return luaL_error(L, "connection:write: after its end");
     if (connection)
@@ -221,7 +221,7 @@ ML_RAISES static int tcp_connect(lua_State *L)
     luaL_checktype(L, 1, LUA_TTABLE);
     const struct sockaddr_in target = check_target(L);
     struct connection *connection = lua_newuserdatauv(L, sizeof *connection, ML_COUNT(callbacks));
-    *connection = (struct connection){.trusted = host_of(L)};
+    *connection = (struct connection){.lua = server_lua_of(L)};
     luaL_setmetatable(L, CONNECTION);
     for (size_t i = 0; i < ML_COUNT(callbacks); i++) {
         lua_getfield(L, 1, callbacks[i]);
@@ -229,9 +229,9 @@ ML_RAISES static int tcp_connect(lua_State *L)
     }
     int fd = open_tcp_socket(L, lua_touserdata(L, lua_upvalueindex(1)), target.sin_addr, &err);
     if (fd < 0)
-        return host_push_error(L, err.message);
+        return binding_push_error(L, err.message);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    connection->socket = bufferevent_socket_new(ml_loop_base(connection->trusted->options.loop), fd,
+    connection->socket = bufferevent_socket_new(ml_loop_base(connection->lua->options.loop), fd,
                                                 BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
     ml_assert(connection->socket != NULL);
     bufferevent_setcb(connection->socket, on_tcp_readable, on_tcp_written, on_tcp_event,
@@ -241,13 +241,13 @@ ML_RAISES static int tcp_connect(lua_State *L)
                                    sizeof target) < 0) {
         const char *why = strerror(errno);
         bufferevent_free(ml_take(&connection->socket));
-        return host_push_error(L, why);
+        return binding_push_error(L, why);
     }
-    host_hold(L, connection);
+    binding_hold(L, connection);
     return 1;
 }
 
-void ml_trusted_add_tcp(struct ml_trusted *trusted, const struct ml_tcp_library *library)
+void ml_server_lua_add_tcp(struct ml_server_lua *lua, const struct ml_tcp_library *library)
 {
     static const luaL_Reg methods[] = {{"write", connection_write},
                                        {"end_output", connection_end_output},
@@ -255,9 +255,9 @@ void ml_trusted_add_tcp(struct ml_trusted *trusted, const struct ml_tcp_library 
                                        {"close", connection_close_at_once},
                                        {NULL, NULL}};
     static const luaL_Reg functions[] = {{"connect", tcp_connect}, {NULL, NULL}};
-    lua_State *L = trusted->running;
-    ml_assert(trusted->options.loop != NULL);
-    host_new_type(L, CONNECTION, methods, connection_gc);
+    lua_State *L = lua->running;
+    ml_assert(lua->options.loop != NULL);
+    binding_new_type(L, CONNECTION, methods, connection_gc);
     lua_newtable(L);
     struct ml_tcp_library *own = lua_newuserdatauv(L, sizeof *own, 0);
     *own = *library;

@@ -263,7 +263,7 @@ void ml_world_lua_open(struct ml_world *world)
 {
     static const struct {
         const char *name;
-        ml_trusted_function *function;
+        ml_server_lua_function *function;
     } functions[] = {{"settle", lua_settle},
                      {"advance", lua_advance},
                      {"fault", lua_fault},
@@ -277,6 +277,6 @@ void ml_world_lua_open(struct ml_world *world)
                      {"metrics", lua_metrics},
                      {"reset", lua_reset}};
     for (size_t i = 0; i < ML_COUNT(functions); i++)
-        ml_trusted_define(ml_world_trusted(world), "cluster.world", functions[i].name,
-                          functions[i].function, world);
+        ml_server_lua_define(ml_world_server_lua(world), "cluster.world", functions[i].name,
+                             functions[i].function, world);
 }

@@ -4,7 +4,7 @@
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 
-#include "cluster/trusted_internal.h"
+#include "cluster/server_lua_internal.h"
 #include "net/tls_authority.h"
 
 #define MALFORMED  "asn1: structure error"
@@ -133,7 +133,7 @@ static int count_certificates(struct ml_str der)
 
 ML_RAISES static struct ml_str check_der(lua_State *L, int argument)
 {
-    struct ml_str der = host_check_str(L, argument);
+    struct ml_str der = binding_check_str(L, argument);
     luaL_argcheck(L, der.len <= INT32_MAX, argument, "too long");
     return der;
 }
@@ -148,7 +148,7 @@ ML_RAISES static int x509_request(lua_State *L)
         push_wishes(L, request);
     X509_REQ_free(request);
     ERR_clear_error();
-    return wrong ? host_push_error(L, wrong) : 1;
+    return wrong ? binding_push_error(L, wrong) : 1;
 }
 
 /* certificates(der) -> count | nil, message */
@@ -157,7 +157,7 @@ ML_RAISES static int x509_certificates(lua_State *L)
     int count = count_certificates(check_der(L, 1));
     ERR_clear_error();
     if (count < 0)
-        return host_push_error(L, "x509: malformed certificate");
+        return binding_push_error(L, "x509: malformed certificate");
     lua_pushinteger(L, count);
     return 1;
 }
@@ -180,18 +180,18 @@ ML_RAISES static size_t check_usages(lua_State *L, int index, struct ml_str *out
 /* sign(der, usages, not_before, not_after) -> PEM | nil, message */
 ML_RAISES static int x509_sign(lua_State *L)
 {
-    struct ml_trusted *trusted = host_of(L);
+    struct ml_server_lua *lua = server_lua_of(L);
     struct ml_str usages[USAGES_MAX];
     struct ml_err err = ML_ERR_INIT;
     struct ml_tls_order order = {.request = check_der(L, 1), .usages = usages};
     order.usage_count = check_usages(L, 2, usages);
     order.not_before_s = luaL_checkinteger(L, 3);
     order.not_after_s = luaL_checkinteger(L, 4);
-    const struct ml_tls_authority *authority = ml_trusted_authority(trusted, &err);
-    ml_buf_clear(&trusted->work);
-    if (!authority || ml_tls_authority_sign(authority, &order, &trusted->work, &err) < 0)
-        return host_push_error(L, err.message);
-    lua_pushlstring(L, trusted->work.ptr, trusted->work.len);
+    const struct ml_tls_authority *authority = ml_server_lua_authority(lua, &err);
+    ml_buf_clear(&lua->work);
+    if (!authority || ml_tls_authority_sign(authority, &order, &lua->work, &err) < 0)
+        return binding_push_error(L, err.message);
+    lua_pushlstring(L, lua->work.ptr, lua->work.len);
     return 1;
 }
 
@@ -199,14 +199,14 @@ ML_RAISES static int x509_sign(lua_State *L)
 ML_RAISES static int x509_authority(lua_State *L)
 {
     struct ml_err err = ML_ERR_INIT;
-    const struct ml_tls_authority *authority = ml_trusted_authority(host_of(L), &err);
+    const struct ml_tls_authority *authority = ml_server_lua_authority(server_lua_of(L), &err);
     if (!authority)
-        return host_push_error(L, err.message);
+        return binding_push_error(L, err.message);
     lua_pushstring(L, ml_tls_authority_pem(authority));
     return 1;
 }
 
-int host_open_x509(lua_State *L)
+int binding_open_x509(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"request", x509_request},
                                          {"certificates", x509_certificates},

@@ -1,6 +1,6 @@
 /* host.yaml for the host's own Lua: YAML by way of JSON, as kubectl and kube-apiserver read it
  * (codec/yaml.h). */
-#include "cluster/trusted_internal.h"
+#include "cluster/server_lua_internal.h"
 #include "codec/yaml.h"
 
 #define JSON_MAX ((size_t)64 * 1024 * 1024) /* of what one call reads */
@@ -8,7 +8,7 @@
 /* [+1] An empty array. */
 static int push_list(lua_State *L, struct ml_err *err)
 {
-    return host_decode(L, ML_STR("[]"), false, err);
+    return binding_decode_json(L, ML_STR("[]"), false, err);
 }
 
 /* [+1] The list of the documents, one a line of `lines`. */
@@ -17,7 +17,7 @@ static int decode_lines(lua_State *L, struct ml_str lines, struct ml_err *err)
     int r = push_list(L, err);
     int list = lua_gettop(L);
     for (lua_Integer count = 1; r == 0 && lines.len > 0; count++) {
-        r = host_decode(L, ml_str_cut(&lines, '\n'), false, err);
+        r = binding_decode_json(L, ml_str_cut(&lines, '\n'), false, err);
         if (r == 0)
             lua_rawseti(L, list, count);
     }
@@ -27,7 +27,7 @@ static int decode_lines(lua_State *L, struct ml_str lines, struct ml_err *err)
 /* decode(text) -> list of values | nil, message */
 ML_RAISES static int yaml_decode(lua_State *L)
 {
-    struct ml_str text = host_check_str(L, 1);
+    struct ml_str text = binding_check_str(L, 1);
     struct ml_buf json;
     ml_buf_init(&json, JSON_MAX);
     struct ml_err err;
@@ -35,7 +35,7 @@ ML_RAISES static int yaml_decode(lua_State *L)
     if (r == 0)
         r = decode_lines(L, ml_buf_str(&json), &err);
     ml_buf_fini(&json);
-    return r == 0 ? 1 : host_push_error(L, err.message);
+    return r == 0 ? 1 : binding_push_error(L, err.message);
 }
 
 /* [+1] { line =, value = } or { line =, wrong = } for what the stream gave. */
@@ -45,7 +45,7 @@ static void push_document(lua_State *L, const struct ml_yaml_stream *stream, int
     lua_createtable(L, 0, 2);
     lua_pushinteger(L, (lua_Integer)stream->line);
     lua_setfield(L, -2, "line");
-    bool good = result > 0 && host_decode(L, json, false, err) == 0;
+    bool good = result > 0 && binding_decode_json(L, json, false, err) == 0;
     if (!good)
         lua_pushstring(L, err->message);
     lua_setfield(L, -2, good ? "value" : "wrong");
@@ -54,7 +54,7 @@ static void push_document(lua_State *L, const struct ml_yaml_stream *stream, int
 /* documents(text) -> list of { line =, value = } and { line =, wrong = } */
 ML_RAISES static int yaml_documents(lua_State *L)
 {
-    struct ml_str text = host_check_str(L, 1);
+    struct ml_str text = binding_check_str(L, 1);
     struct ml_yaml_stream stream;
     struct ml_buf json;
     struct ml_err err;
@@ -76,7 +76,7 @@ ML_RAISES static int yaml_documents(lua_State *L)
 /* to_json(text, strict) -> json of the first document, duplicates | nil, message */
 ML_RAISES static int yaml_to_json(lua_State *L)
 {
-    struct ml_str text = host_check_str(L, 1);
+    struct ml_str text = binding_check_str(L, 1);
     bool strict = lua_toboolean(L, 2);
     struct ml_buf json, duplicates = ML_BUF_INIT;
     struct ml_err err;
@@ -88,10 +88,10 @@ ML_RAISES static int yaml_to_json(lua_State *L)
     }
     ml_buf_fini(&json);
     ml_buf_fini(&duplicates);
-    return r == 0 ? 2 : host_push_error(L, err.message);
+    return r == 0 ? 2 : binding_push_error(L, err.message);
 }
 
-int host_open_yaml(lua_State *L)
+int binding_open_yaml(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"decode", yaml_decode},
                                          {"documents", yaml_documents},

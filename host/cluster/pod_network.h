@@ -47,7 +47,7 @@ struct ml_pod_socket {
     int protocol;           /* of SOCK_RAW: IPPROTO_TCP, _UDP or _ICMP */
     struct in_addr address; /* of the node or of a service, or any that is outside */
     uint16_t port;          /* 0: it is not bound */
-    bool is_outside;        /* SOCK_STREAM at an address outside, in its place: way_out.h */
+    bool is_outside;        /* SOCK_STREAM at an address outside, in its place: egress.h */
 };
 
 /* A non-blocking socket in the node's network; it listens if it is bound and of type SOCK_STREAM.

@@ -16,12 +16,12 @@ void ml_script_fields_put(struct ml_json_writer *writer, const struct ml_files *
     }
 }
 
-int ml_script_fields_ask(struct ml_trusted *trusted, const char *module, struct ml_str asked,
+int ml_script_fields_ask(struct ml_server_lua *lua, const char *module, struct ml_str asked,
                          void (*each)(void *context, const char *file, const char *text),
                          void *context, struct ml_err *err)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf answer = ML_BUF_INIT;
-    int r = ml_trusted_call(trusted, module, "check", asked, &answer, err);
+    int r = ml_server_lua_call(lua, module, "check", asked, &answer, err);
     if (r < 0)
         return r;
     ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
@@ -46,7 +46,7 @@ static void log_problem(void *context, const char *file, const char *text)
             ML_S("error", text));
 }
 
-static int log_path(struct ml_trusted *trusted, const char *path, struct ml_log *log,
+static int log_path(struct ml_server_lua *lua, const char *path, struct ml_log *log,
                     struct ml_err *err)
 {
     ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
@@ -63,15 +63,15 @@ static int log_path(struct ml_trusted *trusted, const char *path, struct ml_log 
     ml_script_fields_put(&writer, &files, NULL);
     ml_json_end_array(&writer);
     ml_json_end_object(&writer);
-    return ml_script_fields_ask(trusted, "cluster.dev.fields", ml_buf_str(&asked), log_problem, log,
+    return ml_script_fields_ask(lua, "cluster.dev.fields", ml_buf_str(&asked), log_problem, log,
                                 err);
 }
 
-int ml_script_fields_log(struct ml_trusted *trusted, const char *const *paths, struct ml_log *log,
+int ml_script_fields_log(struct ml_server_lua *lua, const char *const *paths, struct ml_log *log,
                          struct ml_err *err)
 {
     int r = 0;
     for (size_t i = 0; paths[i] && r == 0; i++)
-        r = log_path(trusted, paths[i], log, err);
+        r = log_path(lua, paths[i], log, err);
     return r;
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/log.h"
-#include "cluster/trusted.h"
+#include "cluster/server_lua.h"
 #include "codec/json.h"
 #include "operator/files.h"
 
@@ -15,11 +15,11 @@ void ml_script_fields_put(struct ml_json_writer *writer, const struct ml_files *
 /* Calls a function of Lua whose result is a list of { file =, text = }, and `each` for each. What
  * it gets lives during the call. ML_ESCRIPT. */
 ML_NODISCARD int
-ml_script_fields_ask(struct ml_trusted *trusted, const char *module, struct ml_str asked,
+ml_script_fields_ask(struct ml_server_lua *lua, const char *module, struct ml_str asked,
                      void (*each)(void *context, const char *file, const char *text), void *context,
                      struct ml_err *err);
 
 /* Logs what the scripts at these paths (NULL ends them) read wrongly by the kinds that the embedded
- * API server serves now, each once for a text. `trusted` is the server's. ML_ESCRIPT. */
-ML_NODISCARD int ml_script_fields_log(struct ml_trusted *trusted, const char *const *paths,
+ * API server serves now, each once for a text. `lua` is the server's. ML_ESCRIPT. */
+ML_NODISCARD int ml_script_fields_log(struct ml_server_lua *lua, const char *const *paths,
                                       struct ml_log *log, struct ml_err *err);

@@ -3,7 +3,7 @@
  * through lua_world.c, by specs in C directly. */
 #include "cluster/world.h"
 
-#include "cluster/own_webhooks.h"
+#include "cluster/local_webhooks.h"
 #include "cluster/transport_embedded.h"
 #include "codec/base64.h"
 #include "codec/json.h"
@@ -14,7 +14,7 @@
 struct world_http {
     struct ml_outbound seam;
     struct ml_loop *loop;
-    struct ml_trusted *trusted;
+    struct ml_server_lua *lua;
 };
 
 struct ml_outbound_call {
@@ -88,10 +88,10 @@ static void on_call_turn(void *context)
     ML_AUTO(ml_buf_fini) struct ml_buf result = ML_BUF_INIT, answer = ML_BUF_INIT;
     struct ml_err err = ML_ERR_INIT;
     int r = call->may_send ? call->may_send(call->context, &err) : 0;
-    if (r == 0 && ml_trusted_call(call->world->trusted, "cluster.testing.http", "answer",
-                                  ml_buf_str(&call->request), &result, &err) < 0)
+    if (r == 0 && ml_server_lua_call(call->world->lua, "cluster.testing.http", "answer",
+                                     ml_buf_str(&call->request), &result, &err) < 0)
         r = ml_err_set(&err, ML_ENETWORK, "world.http: %s",
-                       ml_trusted_traceback(call->world->trusted));
+                       ml_server_lua_traceback(call->world->lua));
     if (r == 0)
         r = read_answer(ml_buf_str(&result), &answer, &err);
     call->done(call->context, ml_buf_str(&answer), r < 0 ? &err : NULL);
@@ -121,12 +121,12 @@ static void cancel_call(struct ml_outbound *seam, struct ml_outbound_call *call)
 }
 
 /* Both are borrowed. Free it when no operator uses it any more. */
-static struct ml_outbound *world_http_new(struct ml_loop *loop, struct ml_trusted *trusted)
+static struct ml_outbound *world_http_new(struct ml_loop *loop, struct ml_server_lua *lua)
 {
     struct world_http *self = ml_new(struct world_http);
     self->seam = (struct ml_outbound){allows_all, send_to_test, cancel_call};
     self->loop = loop;
-    self->trusted = trusted;
+    self->lua = lua;
     return &self->seam;
 }
 
@@ -243,7 +243,7 @@ static void on_script_live(void *context)
 {
     struct ml_world *world = context;
     struct ml_err err = ML_ERR_INIT;
-    if (ml_own_webhooks_register(world->operator, ml_world_trusted(world), &err) < 0)
+    if (ml_local_webhooks_register(world->operator, ml_world_server_lua(world), &err) < 0)
         world->trouble = err;
 }
 
@@ -337,8 +337,8 @@ int ml_world_new(const struct ml_world_options *options, struct ml_world **out, 
         ml_world_free(world);
         return r;
     }
-    ml_own_webhooks_open(ml_world_trusted(world), &world->operator);
-    world->outbound = world_http_new(world->loop, ml_world_trusted(world));
+    ml_local_webhooks_open(ml_world_server_lua(world), &world->operator);
+    world->outbound = world_http_new(world->loop, ml_world_server_lua(world));
     build_on_server(world, &options->setup);
     *out = world;
     return 0;
@@ -526,7 +526,7 @@ struct ml_apiserver *ml_world_server(struct ml_world *world)
     return world->server;
 }
 
-struct ml_trusted *ml_world_trusted(struct ml_world *world)
+struct ml_server_lua *ml_world_server_lua(struct ml_world *world)
 {
-    return ml_apiserver_trusted(world->server);
+    return ml_apiserver_lua(world->server);
 }

@@ -1,4 +1,4 @@
---- What scripts ask other servers by ctx.http, answered by a function of the test. host/cluster/world_http.c calls.
+--- What scripts ask other servers by ctx.http, answered by a function of the test. host/cluster/world.c calls.
 local host = require "cluster.host"
 
 local M = {}

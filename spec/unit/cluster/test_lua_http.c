@@ -6,7 +6,7 @@
 
 struct fixture {
     struct served served; /* the webhooks' server */
-    struct ml_trusted *trusted;
+    struct ml_server_lua *lua;
     struct ml_clock_fake clock; /* of Lua. It stands: all that is deferred runs in one turn */
     int dones;                  /* how often Lua said so */
     int failures;
@@ -33,8 +33,8 @@ static int done(void *context, struct ml_str argument, struct ml_buf *result, st
 static void run(struct fixture *fixture, const char *text)
 {
     struct ml_err err;
-    if (ml_trusted_run(fixture->trusted, "t.lua", ml_str_of(text), &err) < 0)
-        fail_msg("%s", ml_trusted_traceback(fixture->trusted));
+    if (ml_server_lua_run(fixture->lua, "t.lua", ml_str_of(text), &err) < 0)
+        fail_msg("%s", ml_server_lua_traceback(fixture->lua));
 }
 
 static int set_up(void **state)
@@ -45,12 +45,12 @@ static int set_up(void **state)
     ml_timer_init(&fixture->served.ticker, net->loop, served_tick, &fixture->served);
     served_open(&fixture->served, false, &(struct ml_http_limits){0});
     ml_clock_fake_init(&fixture->clock, 0);
-    fixture->trusted = ml_trusted_new(&(struct ml_trusted_options){.loop = net->loop,
-                                                                   .clock = &fixture->clock.clock,
-                                                                   .failed = on_failed,
-                                                                   .context = fixture});
-    ml_trusted_add_http(fixture->trusted, &(struct ml_http_library){.http = net->client});
-    ml_trusted_define(fixture->trusted, "unit", "done", done, fixture);
+    fixture->lua = ml_server_lua_new(&(struct ml_server_lua_options){.loop = net->loop,
+                                                                     .clock = &fixture->clock.clock,
+                                                                     .failed = on_failed,
+                                                                     .context = fixture});
+    ml_server_lua_add_http(fixture->lua, &(struct ml_http_library){.http = net->client});
+    ml_server_lua_define(fixture->lua, "unit", "done", done, fixture);
     char text[2048];
     snprintf(
         text, sizeof text,
@@ -85,7 +85,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct fixture *fixture = *state;
-    ml_trusted_free(fixture->trusted);
+    ml_server_lua_free(fixture->lua);
     ml_http_server_free(fixture->served.server);
     net_fini(&fixture->served.net);
     free(fixture);
@@ -197,7 +197,7 @@ static void test_lua_http_goes_with_requests_under_way(void **state)
     struct fixture *fixture = *state;
     run(fixture, "ask 'hold' ask 'hold'");
     wait_for_held(fixture, 2);
-    ml_trusted_free(ml_take(&fixture->trusted));
+    ml_server_lua_free(ml_take(&fixture->lua));
     net_settle(&fixture->served.net, 1);
     assert_int_equal(fixture->failures, 0);
 }
@@ -319,7 +319,7 @@ static void test_lua_http_takes_requests_under_way_with_it(void **state)
     struct fixture *fixture = *state;
     run(fixture, "request 'hold' request 'hold'");
     wait_for_held(fixture, 2);
-    ml_trusted_free(ml_take(&fixture->trusted));
+    ml_server_lua_free(ml_take(&fixture->lua));
     net_settle(&fixture->served.net, 1);
     assert_int_equal(fixture->failures, 0);
 }

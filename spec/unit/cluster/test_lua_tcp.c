@@ -13,7 +13,7 @@
 
 struct fixture {
     struct net net;
-    struct ml_trusted *trusted;
+    struct ml_server_lua *lua;
     struct evconnlistener *listener;
     int served; /* connections that the server has */
     int failures;
@@ -91,8 +91,8 @@ static int on_done(void *context, struct ml_str argument, struct ml_buf *result,
 static void lua(struct fixture *f, const char *text)
 {
     struct ml_err err = ML_ERR_INIT;
-    if (ml_trusted_run(f->trusted, "test", ml_str_of(text), &err) < 0)
-        fail_msg("%s", ml_trusted_traceback(f->trusted));
+    if (ml_server_lua_run(f->lua, "test", ml_str_of(text), &err) < 0)
+        fail_msg("%s", ml_server_lua_traceback(f->lua));
 }
 
 /* Runs Lua that calls done() at its end. */
@@ -122,10 +122,10 @@ static int setup(void **state)
              ml_tcp_local_port(fd));
     f->listener = evconnlistener_new(ml_loop_base(f->net.loop), on_echo_accepted, f,
                                      LEV_OPT_CLOSE_ON_FREE, 0, fd);
-    f->trusted = ml_trusted_new(
-        &(struct ml_trusted_options){.loop = f->net.loop, .failed = on_failed, .context = f});
-    ml_trusted_add_tcp(f->trusted, &(struct ml_tcp_library){.network = NULL});
-    ml_trusted_define(f->trusted, "test", "done", on_done, f);
+    f->lua = ml_server_lua_new(
+        &(struct ml_server_lua_options){.loop = f->net.loop, .failed = on_failed, .context = f});
+    ml_server_lua_add_tcp(f->lua, &(struct ml_tcp_library){.network = NULL});
+    ml_server_lua_define(f->lua, "test", "done", on_done, f);
     lua(f, text);
     *state = f;
     return 0;
@@ -134,7 +134,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct fixture *f = *state;
-    ml_trusted_free(f->trusted);
+    ml_server_lua_free(f->lua);
     while (f->served > 0)
         net_run(&f->net);
     if (f->listener)

@@ -1,4 +1,4 @@
---- What a container has of its own: its user, its root, what is mounted in it. host/cluster/process_root.h makes it.
+--- What a container has of its own: its user, its root, what is mounted in it. host/cluster/process_root.c makes it.
 ---
 --- Rules: kubernetes/pkg/kubelet/kubelet_pods.go (makeMounts, ensureHostsFile), kuberuntime/kuberuntime_container.go
 --- (makeMounts: the file of terminationMessagePath), util/truncateHostname.

@@ -2,7 +2,7 @@
  * compiles must answer in time, the same again, and as well as a part of a larger pattern. */
 #include <stdio.h>
 
-#include "cluster/trusted.h"
+#include "cluster/server_lua.h"
 
 #define CUT 0xFF
 
@@ -20,14 +20,14 @@ static const char *const prelude = "local regex = require 'cluster.regex'\n"
                                    "  assert(problem or matched == again)\n"
                                    "end\n";
 
-static struct ml_trusted *trusted;
+static struct ml_server_lua *lua;
 
 static void run(const char *text)
 {
     struct ml_err err;
-    if (ml_trusted_run(trusted, "fuzz", ml_str_of(text), &err) == 0)
+    if (ml_server_lua_run(lua, "fuzz", ml_str_of(text), &err) == 0)
         return;
-    fprintf(stderr, "%s\n", ml_trusted_traceback(trusted));
+    fprintf(stderr, "%s\n", ml_server_lua_traceback(lua));
     abort();
 }
 
@@ -42,7 +42,7 @@ static void put_literal(struct ml_buf *out, const uint8_t *bytes, size_t len)
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc, (void)argv;
-    trusted = ml_trusted_new(&(struct ml_trusted_options){.files_first = false});
+    lua = ml_server_lua_new(&(struct ml_server_lua_options){.files_first = false});
     run(prelude);
     return 0;
 }

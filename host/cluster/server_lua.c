@@ -1,14 +1,14 @@
 /* The server's Lua: how its state is opened and finds modules, functions of Lua called from C (JSON
  * in, JSON out), and functions of C given to Lua. */
-#include "cluster/trusted.h"
+#include "cluster/server_lua.h"
 
 #include <lualib.h>
 
-#include "cluster/trusted_internal.h"
+#include "cluster/server_lua_internal.h"
 #include "net/tls_authority.h"
 #include "script/library.h"
 
-static void *trusted_allocate(void *context, void *ptr, size_t osize, size_t nsize)
+static void *allocate(void *context, void *ptr, size_t osize, size_t nsize)
 {
     (void)context, (void)osize;
     if (nsize == 0) {
@@ -82,69 +82,69 @@ static void add_embedded_searcher(lua_State *L, bool files_first)
 ML_RAISES static int open_host_module(lua_State *L)
 {
     lua_newtable(L);
-    host_open_json(L);
+    binding_open_json(L);
     lua_setfield(L, -2, "json");
-    host_open_yaml(L);
+    binding_open_yaml(L);
     lua_setfield(L, -2, "yaml");
-    host_open_regex(L);
+    binding_open_regex(L);
     lua_setfield(L, -2, "regex");
-    host_open_file(L);
+    binding_open_file(L);
     lua_setfield(L, -2, "file");
-    host_open_x509(L);
+    binding_open_x509(L);
     lua_setfield(L, -2, "x509");
-    host_open_stream(L);
+    binding_open_stream(L);
     lua_setfield(L, -2, "stream");
-    host_add_misc(L);
-    host_add_timers(L);
+    binding_add_misc(L);
+    binding_add_timers(L);
     return 1;
 }
 
-ML_RAISES static int open_trusted_state(lua_State *L)
+ML_RAISES static int open_state(lua_State *L)
 {
     luaL_openlibs(L);
-    add_embedded_searcher(L, host_of(L)->options.files_first);
+    add_embedded_searcher(L, server_lua_of(L)->options.files_first);
     luaL_requiref(L, "cluster.host", open_host_module, 0);
     return 0;
 }
 
-struct ml_trusted *ml_trusted_new(const struct ml_trusted_options *options)
+struct ml_server_lua *ml_server_lua_new(const struct ml_server_lua_options *options)
 {
-    struct ml_trusted *trusted = ml_new(struct ml_trusted);
-    trusted->options = *options;
+    struct ml_server_lua *lua = ml_new(struct ml_server_lua);
+    lua->options = *options;
     if (!options->clock)
-        trusted->options.clock = ml_clock_real();
+        lua->options.clock = ml_clock_real();
     if (!options->random) {
-        ml_random_init_real(&trusted->random);
-        trusted->options.random = &trusted->random;
+        ml_random_init_real(&lua->random);
+        lua->options.random = &lua->random;
     }
-    ml_buf_init(&trusted->traceback, 0);
-    ml_buf_init(&trusted->work, HOST_JSON_MAX);
-    ml_buf_init(&trusted->encoder.out, HOST_JSON_MAX);
-    trusted->L = lua_newstate(trusted_allocate, NULL);
-    ml_assert(trusted->L != NULL);
+    ml_buf_init(&lua->traceback, 0);
+    ml_buf_init(&lua->work, BINDING_JSON_MAX);
+    ml_buf_init(&lua->encoder.out, BINDING_JSON_MAX);
+    lua->L = lua_newstate(allocate, NULL);
+    ml_assert(lua->L != NULL);
     if (options->garbage_percent)
-        lua_gc(trusted->L, LUA_GCINC, options->garbage_percent, 0, 0);
-    trusted->running = trusted->L;
-    *(struct ml_trusted **)lua_getextraspace(trusted->L) = trusted;
-    lua_pushcfunction(trusted->L, open_trusted_state);
-    int r = host_call(trusted, 0, 0);
+        lua_gc(lua->L, LUA_GCINC, options->garbage_percent, 0, 0);
+    lua->running = lua->L;
+    *(struct ml_server_lua **)lua_getextraspace(lua->L) = lua;
+    lua_pushcfunction(lua->L, open_state);
+    int r = binding_call(lua, 0, 0);
     ml_assert(r == 0);
-    return trusted;
+    return lua;
 }
 
-void ml_trusted_free(struct ml_trusted *trusted)
+void ml_server_lua_free(struct ml_server_lua *lua)
 {
-    if (!trusted)
+    if (!lua)
         return;
-    if (trusted->options.loop)
-        ml_task_cancel(&trusted->deferred);
-    lua_close(trusted->L);
-    host_regex_fini(trusted);
-    ml_tls_authority_free(trusted->authority);
-    host_encoder_fini(&trusted->encoder);
-    ml_buf_fini(&trusted->work);
-    ml_buf_fini(&trusted->traceback);
-    free(trusted);
+    if (lua->options.loop)
+        ml_task_cancel(&lua->deferred);
+    lua_close(lua->L);
+    binding_regex_fini(lua);
+    ml_tls_authority_free(lua->authority);
+    binding_encoder_fini(&lua->encoder);
+    ml_buf_fini(&lua->work);
+    ml_buf_fini(&lua->traceback);
+    free(lua);
 }
 
 struct call {
@@ -165,31 +165,31 @@ ML_RAISES static int run_module_call(lua_State *L)
     lua_getfield(L, -1, call->function);
     if (call->argument.len == 0)
         lua_pushnil(L);
-    else if (host_decode(L, call->argument, false, &err) < 0)
+    else if (binding_decode_json(L, call->argument, false, &err) < 0)
         return luaL_error(L, "%s.%s: argument: %s", call->module, call->function, err.message);
     lua_call(L, 1, 1);
     if (!call->result || lua_isnil(L, -1))
         return 0;
-    if (host_encode(L, -1, &err) < 0)
+    if (binding_encode_json(L, -1, &err) < 0)
         return luaL_error(L, "%s.%s: result: %s", call->module, call->function, err.message);
-    ml_buf_append_str(call->result, ml_buf_str(&host_of(L)->encoder.out));
+    ml_buf_append_str(call->result, ml_buf_str(&server_lua_of(L)->encoder.out));
     return 0;
 }
 
-int ml_trusted_call(struct ml_trusted *trusted, const char *module, const char *function,
-                    struct ml_str argument, struct ml_buf *result, struct ml_err *err)
+int ml_server_lua_call(struct ml_server_lua *lua, const char *module, const char *function,
+                       struct ml_str argument, struct ml_buf *result, struct ml_err *err)
 {
     struct call call = {module, function, argument, result};
-    lua_State *L = trusted->running;
+    lua_State *L = lua->running;
     lua_pushcfunction(L, run_module_call);
     lua_pushlightuserdata(L, &call);
-    if (host_call(trusted, 1, 0) == 0)
+    if (binding_call(lua, 1, 0) == 0)
         return 0;
-    return host_fail(trusted, err);
+    return binding_fail(lua, err);
 }
 
 struct defined {
-    ml_trusted_function *function;
+    ml_server_lua_function *function;
     void *context;
 };
 
@@ -198,14 +198,14 @@ static int call_defined_function(lua_State *L, const struct defined *defined,
                                  struct ml_str argument, struct ml_err *err)
 {
     struct ml_buf result;
-    ml_buf_init(&result, HOST_JSON_MAX);
-    lua_State *before = host_enter(L);
+    ml_buf_init(&result, BINDING_JSON_MAX);
+    lua_State *before = binding_enter(L);
     int r = defined->function(defined->context, argument, &result, err);
-    host_leave(L, before);
+    binding_leave(L, before);
     if (r == 0 && result.len == 0)
         lua_pushboolean(L, 1);
     else if (r == 0)
-        r = host_decode(L, ml_buf_str(&result), false, err);
+        r = binding_decode_json(L, ml_buf_str(&result), false, err);
     ml_buf_fini(&result);
     return r;
 }
@@ -218,21 +218,21 @@ ML_RAISES static int run_defined_function(lua_State *L)
     struct ml_str argument = {NULL, 0};
     lua_settop(L, 1);
     if (!lua_isnil(L, 1)) {
-        if (host_encode(L, 1, &err) < 0)
+        if (binding_encode_json(L, 1, &err) < 0)
             return luaL_argerror(L, 1, err.message);
-        const struct ml_buf *text = &host_of(L)->encoder.out;
+        const struct ml_buf *text = &server_lua_of(L)->encoder.out;
         argument.ptr = lua_pushlstring(L, text->ptr, text->len); /* others encode meanwhile */
         argument.len = text->len;
     }
     if (call_defined_function(L, defined, argument, &err) == 0)
         return 1;
-    return host_push_error(L, err.message);
+    return binding_push_error(L, err.message);
 }
 
-void ml_trusted_define(struct ml_trusted *trusted, const char *module, const char *name,
-                       ml_trusted_function *function, void *context)
+void ml_server_lua_define(struct ml_server_lua *lua, const char *module, const char *name,
+                          ml_server_lua_function *function, void *context)
 {
-    lua_State *L = trusted->running;
+    lua_State *L = lua->running;
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
     luaL_getsubtable(L, -1, module);
     struct defined *defined = lua_newuserdatauv(L, sizeof *defined, 0);

@@ -3,7 +3,7 @@
  * twice, that decodes to what is encoded the same; and so must a copy. */
 #include <stdio.h>
 
-#include "cluster/trusted.h"
+#include "cluster/server_lua.h"
 #include "codec/json.h"
 
 #define DEPTH_MAX 10000 /* host.json's own */
@@ -28,7 +28,7 @@ static const char *const prelude =
     "  say 'good'\n"
     "end\n";
 
-static struct ml_trusted *trusted;
+static struct ml_server_lua *lua;
 static char said[8];
 
 static int say(void *context, struct ml_str argument, struct ml_buf *result, struct ml_err *err)
@@ -41,17 +41,17 @@ static int say(void *context, struct ml_str argument, struct ml_buf *result, str
 static void run(const char *text)
 {
     struct ml_err err;
-    if (ml_trusted_run(trusted, "fuzz", ml_str_of(text), &err) == 0)
+    if (ml_server_lua_run(lua, "fuzz", ml_str_of(text), &err) == 0)
         return;
-    fprintf(stderr, "%s\n", ml_trusted_traceback(trusted));
+    fprintf(stderr, "%s\n", ml_server_lua_traceback(lua));
     abort();
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc, (void)argv;
-    trusted = ml_trusted_new(&(struct ml_trusted_options){.files_first = false});
-    ml_trusted_define(trusted, "fuzz", "say", say, NULL);
+    lua = ml_server_lua_new(&(struct ml_server_lua_options){.files_first = false});
+    ml_server_lua_define(lua, "fuzz", "say", say, NULL);
     run(prelude);
     return 0;
 }

@@ -2,14 +2,14 @@
  * and what of it goes with it. */
 #include "unit.h"
 
-#include "cluster/trusted.h"
+#include "cluster/server_lua.h"
 
 #include <stdio.h>
 
 struct fixture {
     struct ml_clock_fake clock;
     struct ml_loop *loop;
-    struct ml_trusted *trusted;
+    struct ml_server_lua *lua;
     size_t failures;
     char failure[512];
 };
@@ -26,7 +26,7 @@ static int set_up(void **state)
     struct fixture *fixture = ml_new(struct fixture);
     ml_clock_fake_init(&fixture->clock, INT64_C(1700000000) * ML_NS_PER_S);
     fixture->loop = ml_loop_new(&fixture->clock.clock);
-    fixture->trusted = ml_trusted_new(&(struct ml_trusted_options){
+    fixture->lua = ml_server_lua_new(&(struct ml_server_lua_options){
         .loop = fixture->loop,
         .clock = &fixture->clock.clock,
         .failed = on_failed,
@@ -39,7 +39,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct fixture *fixture = *state;
-    ml_trusted_free(fixture->trusted);
+    ml_server_lua_free(fixture->lua);
     ml_loop_free(fixture->loop);
     free(fixture);
     return 0;
@@ -48,8 +48,8 @@ static int tear_down(void **state)
 static void run(struct fixture *fixture, const char *text)
 {
     struct ml_err err;
-    if (ml_trusted_run(fixture->trusted, "t.lua", ml_str_of(text), &err) < 0)
-        fail_msg("%s", ml_trusted_traceback(fixture->trusted));
+    if (ml_server_lua_run(fixture->lua, "t.lua", ml_str_of(text), &err) < 0)
+        fail_msg("%s", ml_server_lua_traceback(fixture->lua));
 }
 
 static void advance(struct fixture *fixture, int64_t ns)
@@ -58,7 +58,7 @@ static void advance(struct fixture *fixture, int64_t ns)
     ml_loop_poll(fixture->loop);
 }
 
-static void test_trusted_error_is_its_first_line_and_the_traceback_is_kept(void **state)
+static void test_server_lua_error_is_its_first_line_and_the_traceback_is_kept(void **state)
 {
     static const struct {
         const char *text, *message;
@@ -74,20 +74,20 @@ static void test_trusted_error_is_its_first_line_and_the_traceback_is_kept(void 
     };
     struct fixture *fixture = *state;
     struct ml_err err;
-    assert_string_equal(ml_trusted_traceback(fixture->trusted), "");
+    assert_string_equal(ml_server_lua_traceback(fixture->lua), "");
     for (size_t i = 0; i < ML_COUNT(cases); i++) {
-        int r = ml_trusted_run(fixture->trusted, "t.lua", ml_str_of(cases[i].text), &err);
+        int r = ml_server_lua_run(fixture->lua, "t.lua", ml_str_of(cases[i].text), &err);
         assert_int_equal(r, ML_ESCRIPT);
         if (!strstr(err.message, cases[i].message))
             fail_msg("'%s' is not in '%s'", cases[i].message, err.message);
         assert_null(strchr(err.message, '\n'));
     }
-    assert_int_equal(ml_trusted_run(fixture->trusted, "t", ML_STR("local a; a.b = 1"), &err),
+    assert_int_equal(ml_server_lua_run(fixture->lua, "t", ML_STR("local a; a.b = 1"), &err),
                      ML_ESCRIPT);
-    assert_non_null(strstr(ml_trusted_traceback(fixture->trusted), "stack traceback:"));
+    assert_non_null(strstr(ml_server_lua_traceback(fixture->lua), "stack traceback:"));
 }
 
-static void test_trusted_require_finds_the_embedded_library_but_no_stubs(void **state)
+static void test_server_lua_require_finds_the_embedded_library_but_no_stubs(void **state)
 {
     run(*state, "local field, file = require 'cluster.apiserver.field'\n"
                 "assert(type(field) == 'table' and file == 'cluster/apiserver/field.lua')\n"
@@ -97,7 +97,7 @@ static void test_trusted_require_finds_the_embedded_library_but_no_stubs(void **
                 "assert(moonloop == nil)");
 }
 
-static void test_trusted_error_in_a_callback_ends_that_callback_only(void **state)
+static void test_server_lua_error_in_a_callback_ends_that_callback_only(void **state)
 {
     struct fixture *fixture = *state;
     run(fixture, "local host = require 'cluster.host'\n"
@@ -115,7 +115,7 @@ static void test_trusted_error_in_a_callback_ends_that_callback_only(void **stat
     run(fixture, "assert(calls == 2)");
 }
 
-static void test_trusted_timer_never_comes_early(void **state)
+static void test_server_lua_timer_never_comes_early(void **state)
 {
     struct fixture *fixture = *state;
     run(fixture, "came = 0\n"
@@ -126,30 +126,30 @@ static void test_trusted_timer_never_comes_early(void **state)
     run(fixture, "assert(came == 1)");
 }
 
-static void test_trusted_goes_with_timers_and_functions_that_wait(void **state)
+static void test_server_lua_goes_with_timers_and_functions_that_wait(void **state)
 {
     struct fixture *fixture = *state;
     run(fixture, "local host = require 'cluster.host'\n"
                  "kept = host.after(1, print) host.after(2, print) host.defer(print)\n"
                  "setmetatable({}, { __gc = function() kept:stop() end })");
-    ml_trusted_free(fixture->trusted);
-    fixture->trusted = NULL;
+    ml_server_lua_free(fixture->lua);
+    fixture->lua = NULL;
     assert_true(ml_loop_next(fixture->loop) == INT64_MAX);
 }
 
-static void test_trusted_without_a_loop_has_nothing_to_wait_on(void **state)
+static void test_server_lua_without_a_loop_has_nothing_to_wait_on(void **state)
 {
     struct ml_err err;
     (void)state;
-    struct ml_trusted *trusted = ml_trusted_new(&(struct ml_trusted_options){.loop = NULL});
-    assert_int_equal(ml_trusted_run(trusted, "t",
-                                    ML_STR("local host = require 'cluster.host'\n"
-                                           "assert(not pcall(host.after, 1, print))\n"
-                                           "assert(not pcall(host.defer, print))\n"
-                                           "assert(host.now() > 1.7e9 and #host.uuid() == 36)"),
-                                    &err),
+    struct ml_server_lua *lua = ml_server_lua_new(&(struct ml_server_lua_options){.loop = NULL});
+    assert_int_equal(ml_server_lua_run(lua, "t",
+                                       ML_STR("local host = require 'cluster.host'\n"
+                                              "assert(not pcall(host.after, 1, print))\n"
+                                              "assert(not pcall(host.defer, print))\n"
+                                              "assert(host.now() > 1.7e9 and #host.uuid() == 36)"),
+                                       &err),
                      0);
-    ml_trusted_free(trusted);
+    ml_server_lua_free(lua);
 }
 
 /* "back" gives back what it was given, "nothing" writes nothing, "turn" runs the loop. */
@@ -179,11 +179,11 @@ static int turn(void *context, struct ml_str argument, struct ml_buf *result, st
     return give_back(context, argument, result, err);
 }
 
-static void test_trusted_defined_function_takes_and_gives_json(void **state)
+static void test_server_lua_defined_function_takes_and_gives_json(void **state)
 {
     struct fixture *fixture = *state;
-    ml_trusted_define(fixture->trusted, "test", "back", give_back, NULL);
-    ml_trusted_define(fixture->trusted, "test", "nothing", do_nothing, NULL);
+    ml_server_lua_define(fixture->lua, "test", "back", give_back, NULL);
+    ml_server_lua_define(fixture->lua, "test", "nothing", do_nothing, NULL);
     run(fixture,
         "local json, test = require 'cluster.host'.json, require 'test'\n"
         "assert(test.nothing() == true and test.back(12) == 12)\n"
@@ -193,10 +193,10 @@ static void test_trusted_defined_function_takes_and_gives_json(void **state)
         "assert(not pcall(test.back, print))");
 }
 
-static void test_trusted_defined_function_runs_the_loop_above_its_caller(void **state)
+static void test_server_lua_defined_function_runs_the_loop_above_its_caller(void **state)
 {
     struct fixture *fixture = *state;
-    ml_trusted_define(fixture->trusted, "test", "turn", turn, fixture);
+    ml_server_lua_define(fixture->lua, "test", "turn", turn, fixture);
     run(fixture, "local host, test = require 'cluster.host', require 'test'\n"
                  "local main, threads = coroutine.running(), {}\n"
                  "local function note() threads[#threads + 1] = coroutine.running() end\n"
@@ -218,7 +218,7 @@ static void test_trusted_defined_function_runs_the_loop_above_its_caller(void **
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(test_trusted_##name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(test_server_lua_##name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(error_is_its_first_line_and_the_traceback_is_kept),
         TEST(require_finds_the_embedded_library_but_no_stubs),

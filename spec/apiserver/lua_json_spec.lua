@@ -1,4 +1,4 @@
---- JSON as the host's own Lua has it: host/cluster/host_json*.c.
+--- JSON as the server's Lua has it: host/cluster/lua_json.c.
 local host = require "cluster.host"
 
 local json = host.json

@@ -1,5 +1,5 @@
 /* Called by dev.c and world.c when a script goes live, by world_lua.c for the API server in Lua. */
-#include "cluster/own_webhooks.h"
+#include "cluster/local_webhooks.h"
 
 #include "operator/webhook_manifests.h"
 
@@ -15,8 +15,8 @@ static void put_kind(struct ml_json_writer *writer, const struct ml_declaration 
     ml_json_string(writer, ml_str_of(text));
 }
 
-void ml_own_webhooks_put_kind(const struct ml_declaration *declaration,
-                              struct ml_json_writer *writer)
+void ml_local_webhooks_put_kind(const struct ml_declaration *declaration,
+                                struct ml_json_writer *writer)
 {
     const struct ml_script_webhooks *has = &declaration->webhooks;
     if (has->defaults || has->validates || has->version_count > 0)
@@ -41,8 +41,8 @@ static void put_manifests(void *context, const struct ml_webhook_target *target)
     put_kind(&to->kinds, declaration);
 }
 
-int ml_own_webhooks_register(struct ml_operator *operator, struct ml_trusted * trusted,
-                             struct ml_err *err)
+int ml_local_webhooks_register(struct ml_operator *operator, struct ml_server_lua * lua,
+                               struct ml_err *err)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf objects = ML_BUF_INIT;
     ML_AUTO(ml_buf_fini) struct ml_buf kinds = ML_BUF_INIT;
@@ -56,7 +56,7 @@ int ml_own_webhooks_register(struct ml_operator *operator, struct ml_trusted * t
     ml_json_end_array(&to.kinds);
     ML_AUTO_FREE char *both = ml_asprintf("{\"objects\":%s,\"kinds\":%s}", ml_buf_cstr(&objects),
                                           ml_buf_cstr(&kinds));
-    return ml_trusted_call(trusted, "cluster.register", "set", ml_str_of(both), NULL, err);
+    return ml_server_lua_call(lua, "cluster.register", "set", ml_str_of(both), NULL, err);
 }
 
 /* ---- answered ---- */
@@ -139,8 +139,8 @@ static int lua_scripts(void *context, struct ml_str argument, struct ml_buf *res
     return 0;
 }
 
-void ml_own_webhooks_open(struct ml_trusted *trusted, struct ml_operator *const *operator)
+void ml_local_webhooks_open(struct ml_server_lua *lua, struct ml_operator *const *operator)
 {
-    ml_trusted_define(trusted, "cluster.own_webhooks", "answer", lua_answer, (void *)operator);
-    ml_trusted_define(trusted, "cluster.own_webhooks", "scripts", lua_scripts, (void *)operator);
+    ml_server_lua_define(lua, "cluster.local_webhooks", "answer", lua_answer, (void *)operator);
+    ml_server_lua_define(lua, "cluster.local_webhooks", "scripts", lua_scripts, (void *)operator);
 }

@@ -1,9 +1,11 @@
-/* cluster. The Lua state for the host's own Lua: the embedded API server and the test harness. It
- * is trusted: it has the whole standard library, no CPU limit and no memory budget; the process
- * ends when memory runs out. Users' scripts never run in it.
+/* cluster. The server's Lua: the Lua state of the embedded API server and of the test harness. It
+ * has the whole standard library, no CPU limit and no memory budget; the process ends when memory
+ * runs out. Users' scripts never run in it.
  *
  * `require` finds the embedded library (lua/moonloop/ without its stubs), then files by
- * package.path; "cluster.host" is what the host_*.c files bind. A callback that the loop runs
+ * package.path. The files lua_*.c bind C for it: file, json, regex, stream, system, x509 and yaml
+ * make "cluster.host", each other file a module of its own name. Names that begin with binding_
+ * (server_lua_internal.h) are for these files only. A callback that the loop runs
  * (host.after, host.defer) has a Lua thread of its own, so that it may wait for an answer while
  * others run; an error in it ends that callback only, and is passed to `failed`. */
 #pragma once
@@ -13,9 +15,9 @@
 #include "base/random.h"
 #include "net/loop.h"
 
-struct ml_trusted;
+struct ml_server_lua;
 
-struct ml_trusted_options {
+struct ml_server_lua_options {
     struct ml_loop *loop;     /* borrowed; NULL: host.after and host.defer raise */
     struct ml_clock *clock;   /* borrowed; NULL: the real one */
     struct ml_random *random; /* borrowed; NULL: one of its own, seeded by the kernel */
@@ -30,46 +32,46 @@ struct ml_trusted_options {
     void *context;
 };
 
-struct ml_trusted *ml_trusted_new(const struct ml_trusted_options *options);
+struct ml_server_lua *ml_server_lua_new(const struct ml_server_lua_options *options);
 /* Timers and deferred functions that still wait are forgotten. Not from inside Lua. */
-void ml_trusted_free(struct ml_trusted *trusted);
+void ml_server_lua_free(struct ml_server_lua *lua);
 
 /* Runs a chunk of source text; `chunk` names it in messages ("demo.lua"). ML_ESCRIPT, with the
  * first line of the message, when it does not compile or raises. */
-ML_NODISCARD int ml_trusted_run(struct ml_trusted *trusted, const char *chunk, struct ml_str text,
-                                struct ml_err *err);
+ML_NODISCARD int ml_server_lua_run(struct ml_server_lua *lua, const char *chunk, struct ml_str text,
+                                   struct ml_err *err);
 
 /* The cluster's authority, whose certificate is published and which signs requests. Without
- * ml_trusted_set_authority one is made in memory when it is first asked for: NULL and ML_ETLS when
- * that fails. It lives as long as `trusted`. */
+ * ml_server_lua_set_authority one is made in memory when it is first asked for: NULL and ML_ETLS
+ * when that fails. It lives as long as `lua`. */
 struct ml_tls_authority;
-struct ml_tls_authority *ml_trusted_authority(struct ml_trusted *trusted, struct ml_err *err);
+struct ml_tls_authority *ml_server_lua_authority(struct ml_server_lua *lua, struct ml_err *err);
 /* Takes it over. Before anybody has asked for it. */
-void ml_trusted_set_authority(struct ml_trusted *trusted, struct ml_tls_authority *authority);
+void ml_server_lua_set_authority(struct ml_server_lua *lua, struct ml_tls_authority *authority);
 
 /* The message of its last failure with its traceback; "" at first. */
-const char *ml_trusted_traceback(const struct ml_trusted *trusted);
+const char *ml_server_lua_traceback(const struct ml_server_lua *lua);
 
 /* Calls `function` of the module, which is required if it was not yet, with `argument` (JSON;
  * empty: nil) and appends what it returns, as JSON, to `result`; nil appends nothing. `result` may
  * be NULL. ML_ESCRIPT as above. */
-ML_NODISCARD int ml_trusted_call(struct ml_trusted *trusted, const char *module,
-                                 const char *function, struct ml_str argument,
-                                 struct ml_buf *result, struct ml_err *err);
+ML_NODISCARD int ml_server_lua_call(struct ml_server_lua *lua, const char *module,
+                                    const char *function, struct ml_str argument,
+                                    struct ml_buf *result, struct ml_err *err);
 
 /* A function of the host's for Lua: its argument as JSON (empty when left out or nil), its result
  * as JSON (nothing written: true). On failure Lua gets nil and the message. It may run the loop:
  * what the loop then calls in this state runs above the caller, each callback on a Lua thread of
  * its own. It must not free the state. */
-typedef int ml_trusted_function(void *context, struct ml_str argument, struct ml_buf *result,
-                                struct ml_err *err);
+typedef int ml_server_lua_function(void *context, struct ml_str argument, struct ml_buf *result,
+                                   struct ml_err *err);
 
 /* Makes it the field `name` of the module that `require` returns. For functions that only one
  * program has, such as a clock that can be advanced. */
-void ml_trusted_define(struct ml_trusted *trusted, const char *module, const char *name,
-                       ml_trusted_function *function, void *context);
+void ml_server_lua_define(struct ml_server_lua *lua, const char *module, const char *name,
+                          ml_server_lua_function *function, void *context);
 
 /* Has `fn` called at the next instruction that Lua executes, whatever that is in the middle of;
  * NULL takes it back. `fn` calls nothing of this state. From a signal handler of the thread that
  * runs Lua, or outside of Lua. */
-void ml_trusted_interrupt(struct ml_trusted *trusted, void (*fn)(void *context), void *context);
+void ml_server_lua_interrupt(struct ml_server_lua *lua, void (*fn)(void *context), void *context);

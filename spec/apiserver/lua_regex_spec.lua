@@ -1,4 +1,4 @@
---- Patterns of schemas: lua/cluster/regex.lua, host/cluster/host_regex.c.
+--- Patterns of schemas: lua/cluster/regex.lua, host/cluster/lua_regex.c.
 local regex = require "cluster.regex"
 
 
