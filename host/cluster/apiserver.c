@@ -1,6 +1,5 @@
 /* The embedded API server as C sees it: its Lua state, requests as Lua tables, the reply that Lua
- * fills, and what becomes of a request whose handler raises. Called by embedded_http.c,
- * transport_embedded.c and world.c. */
+ * fills, and the end of a request whose handler raises. */
 #include "cluster/apiserver.h"
 
 #include <ctype.h>
@@ -447,7 +446,7 @@ static void answer_internal_error(struct ml_apiserver_call *call, struct ml_str 
     ml_buf_fini(&body);
 }
 
-/* What becomes of a request whose handler raised. */
+/* Ends a request whose handler raised. */
 static void fail_request(struct ml_apiserver *server, struct ml_apiserver_call *call,
                          const struct ml_apiserver_request *request)
 {

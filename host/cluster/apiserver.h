@@ -81,7 +81,7 @@ struct ml_apiserver_call *ml_apiserver_handle(struct ml_apiserver *server,
                                               const struct ml_apiserver_request *request,
                                               const struct ml_apiserver_sink *sink, void *context);
 
-/* What the client of an upgraded connection sends. */
+/* Passes on bytes that the client of an upgraded connection has sent. */
 void ml_apiserver_received(struct ml_apiserver_call *call, struct ml_str bytes);
 
 /* The client has disconnected: the sink gets nothing more, and Lua's on_close is called. */

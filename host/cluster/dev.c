@@ -377,7 +377,7 @@ static void say_alive(void *context)
     ml_timer_start(&self->alive, ALIVE_NS);
 }
 
-/* Lua does not return to the loop, so nothing but this is freed. Writes that were answered are
+/* Lua does not return to the loop, so only this is freed. Writes that were answered are
  * kept. */
 static void end_at_once(void *context)
 {

@@ -1,13 +1,13 @@
-/* What pods send to addresses outside of the cluster goes on from the machine.
+/* Sends on from the machine whatever pods send to addresses outside of the cluster.
  *
- * Connections: a raw socket gets each SYN that a pod sends outside; the kernel has dropped it, as
- * nothing listens there. The machine connects to where it goes. When that is done, a socket listens
- * at that address and port, a door, the SYN is sent once more, and what the door accepts goes to
- * the relay, with the machine's connection.
+ * Connections: a raw socket gets each SYN that a pod sends outside; the kernel has dropped it,
+ * as nothing listens there. The machine connects to where it goes. Then a socket, a door, listens
+ * at that address and port, the SYN is sent once more, and each connection that the door accepts
+ * goes to the relay, with the machine's connection.
  *
- * Datagrams: a raw socket gets each one that a pod sends outside; for each pair of a pod's port and
- * a place outside, a flow, the machine has a connected socket, so that answers come from that place
- * only. They are sent to the pod in its name. */
+ * Datagrams: a raw socket gets each one that a pod sends outside; for each pair of a pod's port
+ * and a place outside, a flow, the machine has a connected socket, so that answers come from that
+ * place only. They are sent to the pod in its name. */
 #include "cluster/egress.h"
 
 #include <errno.h>
@@ -474,7 +474,7 @@ static void on_begun(void *context)
     }
 }
 
-/* ---- the way out ---- */
+/* ---- egress ---- */
 
 int ml_egress_new(struct ml_loop *loop, struct ml_pod_network *network, struct ml_relay *relay,
                   struct ml_egress **out, struct ml_err *err)

@@ -1,18 +1,19 @@
-/* cluster. The way out of the pods' network (docs/decisions/0015): what pods send to addresses
- * outside of the cluster goes on from the machine, by its own sockets, as if a process of the
- * machine's user had sent it. TCP, and UDP with answers; IPv4.
+/* cluster. Egress of the pods' network (docs/decisions/0015): packets of pods to addresses outside
+ * of the cluster go on from the machine, by its own sockets, as if a process of the machine's user
+ * had sent them. TCP, and UDP with answers; IPv4.
  *
- * A connection is only accepted in the pods' network once the machine has one to where it goes: a
- * pod sees ECONNREFUSED, "no route to host" and the like as the machine does. Never blocks but for
- * the node (pod_network.h). What comes here was sent by pods; each limit is named below. */
+ * A connection is only accepted in the pods' network once the machine has one to where it goes:
+ * a pod sees ECONNREFUSED, "no route to host" and the like as the machine does. Blocks only while
+ * it waits for the netns helper (pod_network.h). Pods send all that comes here; each limit is named
+ * below. */
 #pragma once
 
 #include "cluster/pod_network.h"
 #include "cluster/relay.h"
 #include "net/loop.h"
 
-/* Connections under way to an answer; of one more the pod's kernel asks again after a second. What
- * is connected counts for the relay. */
+/* Connections under way to an answer; of one more the pod's kernel asks again after a second.
+ * Connected ones count for the relay. */
 #define ML_EGRESS_ATTEMPTS_MAX     512
 #define ML_EGRESS_POD_ATTEMPTS_MAX 128 /* of one pod */
 /* Pairs of a pod's port and a place outside that datagrams go between; one more takes the place of
@@ -26,5 +27,5 @@ struct ml_egress;
 /* All three are borrowed. ML_EIO. */
 ML_NODISCARD int ml_egress_new(struct ml_loop *loop, struct ml_pod_network *network,
                                struct ml_relay *relay, struct ml_egress **out, struct ml_err *err);
-/* What the relay has goes on. NULL is fine. */
+/* Connections of the relay go on. NULL is fine. */
 void ml_egress_free(struct ml_egress *egress);

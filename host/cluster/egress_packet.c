@@ -1,4 +1,5 @@
-/* Called by egress.c and egress_datagrams.c. */
+/* IPv4 packets of pods: reads SYNs and datagrams, writes answers in the name of addresses outside,
+ * and the socket filters that let only such packets through. */
 #include "cluster/egress_packet.h"
 
 #include <linux/filter.h>

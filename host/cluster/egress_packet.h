@@ -1,5 +1,5 @@
-/* cluster. Packets of IPv4 for the way out (egress.h): reads what a raw socket got from pods,
- * which may be anything, and writes answers in the name of addresses outside. */
+/* cluster. Packets of IPv4 for egress.h: reads what a raw socket got from pods, which may be
+ * anything, and writes answers in the name of addresses outside. */
 #pragma once
 
 #include <netinet/in.h>
@@ -36,7 +36,8 @@ ML_NODISCARD bool egress_filter(int raw, bool syn_only);
 /* A listening socket then accepts only connections whose beginning the host has sent. */
 ML_NODISCARD bool egress_filter_listener(int listener);
 
-/* These send by a raw socket of that protocol. What cannot be sent is lost, as packets may be. */
+/* These send by a raw socket of that protocol. A packet that cannot be sent is lost, as packets may
+ * be. */
 /* Once more what the pod has sent; now it may be accepted. */
 void egress_send_syn(int tcp, const struct egress_flow *flow, const uint8_t *segment, size_t len);
 void egress_refuse_syn(int tcp, const struct egress_flow *flow, const uint8_t *segment);

@@ -1,4 +1,5 @@
-/* Called by dev.c and world.c when a script goes live, by world_lua.c for the API server in Lua. */
+/* Registers the webhooks of live scripts at the embedded API server, and answers the reviews that
+ * it sends to them. */
 #include "cluster/local_webhooks.h"
 
 #include "operator/webhook_manifests.h"

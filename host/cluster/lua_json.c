@@ -127,7 +127,7 @@ static void decoder_close_level(struct decoder *decoder)
     }
 }
 
-/* Whether the level already has the key that is on top of the stack. */
+/* The level already has the key that is on top of the stack. */
 static bool level_has_key(lua_State *L, const struct level *level)
 {
     int top = lua_gettop(L);

@@ -1,3 +1,5 @@
+/* cluster.network for the server's Lua: the network namespaces of pods, TCP listeners whose
+ * connections the relay passes on, and sockets for datagrams in the pods' network. */
 #include "cluster/lua_modules.h"
 
 #include <arpa/inet.h>

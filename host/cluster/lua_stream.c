@@ -1,6 +1,5 @@
-/* host.stream: what the protocols of upgraded connections need and Lua is too slow for, or has not:
- * zlib with a dictionary (SPDY's headers), the mask and the handshake of WebSockets. Called by
- * lua/cluster/apiserver/streams. */
+/* host.stream: parts of the protocols of upgraded connections for which Lua is too slow or has
+ * nothing: zlib with a dictionary (SPDY's headers), the mask and the handshake of WebSockets. */
 #include <openssl/evp.h>
 #include <zlib.h>
 
@@ -43,7 +42,7 @@ ML_RAISES static int stream_deflater(lua_State *L)
     return 1;
 }
 
-/* deflater:add(bytes) -> bytes, all of which the other side can read */
+/* deflater:add(bytes) -> bytes; the other side can read them all */
 ML_RAISES static int deflater_add(lua_State *L)
 {
     struct codec *codec = luaL_checkudata(L, 1, DEFLATER);

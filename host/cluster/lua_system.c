@@ -1,4 +1,4 @@
-/* cluster.host: clock, random numbers, digests, base64 and log for the host's own Lua, and
+/* cluster.host: clock, random numbers, digests, base64 and log for the server's Lua, and
  * host.after and host.defer, whose functions the loop calls. */
 #include <sys/random.h>
 

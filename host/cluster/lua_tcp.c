@@ -1,5 +1,5 @@
-/* TCP connections in Lua's hands, as `kubectl port-forward` needs them: bytes in both directions,
- * and each direction ends by itself. Called by lua/cluster/apiserver/kubelet/port_forward.lua. */
+/* cluster.tcp for the server's Lua: TCP connections to pods, as `kubectl port-forward` needs them,
+ * with bytes in both directions; each direction ends by itself. */
 #include "cluster/lua_modules.h"
 
 #include <arpa/inet.h>

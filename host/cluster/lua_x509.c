@@ -1,4 +1,4 @@
-/* host.x509 for the host's own Lua: what the API server has to know of certificate requests and
+/* host.x509 for the server's Lua: what the API server has to know of certificate requests and
  * certificates (DER) before it stores them, and signing by the cluster's authority, whose key Lua
  * never sees. Messages are those of Go's crypto/x509 where the API shows them. */
 #include <openssl/err.h>
@@ -11,7 +11,7 @@
 #define USAGES_MAX 64
 #define TRAILING   "asn1: syntax error: trailing data"
 
-/* What Go says of a signature that is not the key's. */
+/* Go's message for a signature that is not the key's. */
 static const char *unverified(EVP_PKEY *key)
 {
     switch (key ? EVP_PKEY_base_id(key) : EVP_PKEY_NONE) {

@@ -1,4 +1,4 @@
-/* host.yaml for the host's own Lua: YAML by way of JSON, as kubectl and kube-apiserver read it
+/* host.yaml for the server's Lua: YAML by way of JSON, as kubectl and kube-apiserver read it
  * (codec/yaml.h). */
 #include "cluster/server_lua_internal.h"
 #include "codec/yaml.h"

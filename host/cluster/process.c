@@ -171,7 +171,7 @@ static bool open_sockets(int *ours, int *theirs)
     return true;
 }
 
-/* What has been opened is in `ends` in any case; all is -1 before. */
+/* Leaves in `ends` whatever was opened, also on failure; all is -1 before. */
 static bool open_ends(struct ends *ends, const struct ml_process_opts *opts)
 {
     int *ours = ends->ours, *theirs = ends->theirs;
@@ -226,7 +226,7 @@ struct ml_processes {
     size_t count; /* not freed yet */
 };
 
-/* What is read, as it comes; by `fire` of a watch. */
+/* A descriptor that is read as bytes come, by the callback of a watch. */
 struct stream {
     int fd; /* -1: at its end */
     struct ml_loop_watch *watch;

@@ -1,6 +1,6 @@
 /* cluster. A process that the host forks for itself: the supervisor of local processes
- * (process_supervisor.c), and the netns helper of the pods' network (pod_network.c). What such a
- * process sheds of the host's, and how the two pass descriptors to each other. */
+ * (process_supervisor.c), and the netns helper of the pods' network (pod_network.c). It first sheds
+ * all that it has from the host; then the two pass descriptors to each other. */
 #pragma once
 
 #include <sys/types.h>

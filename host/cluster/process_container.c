@@ -22,7 +22,8 @@
 
 #define NAMESPACES (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS)
 
-/* What runtimes of containers leave to root in one. It says nothing outside of the container. */
+/* Capabilities that container runtimes leave to root. They are worth nothing outside of the
+ * container. */
 #define CAPABILITY(name) (UINT64_C(1) << CAP_##name)
 #define ROOT_CAPABILITIES                                                                          \
     (CAPABILITY(CHOWN) | CAPABILITY(DAC_OVERRIDE) | CAPABILITY(FOWNER) | CAPABILITY(FSETID) |      \

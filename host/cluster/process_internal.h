@@ -17,7 +17,7 @@ enum {
     PROCESS_FD_COUNT
 };
 
-/* What a process is started with, of the above. */
+/* The descriptors of the above that become the process's own. */
 struct process_stdio {
     int input;
     int output;
@@ -57,7 +57,7 @@ struct process_request_head {
     struct ml_process_terminal terminal;
 };
 
-/* What was read. Its strings point into `text`. */
+/* A request as a shim has read it. Its strings point into `text`. */
 struct process_request {
     char *text;
     char **argv;
@@ -83,7 +83,7 @@ bool process_fds_receive(int socket, int fds[PROCESS_FD_COUNT]);
 
 bool process_fds_send_terminal(int socket, int terminal);
 /* Does not wait. The descriptor; or -1 and errno: EAGAIN when it has not come yet, EPIPE when it
- * never will. What others may have sent instead of the upper end of a terminal is closed. */
+ * never will. Anything else that others may have sent instead is closed. */
 int process_fds_receive_terminal(int socket);
 
 /* ---- process_exec.c ---- */
@@ -115,9 +115,9 @@ ML_NODISCARD bool process_container_try(const char *folder, struct process_repor
 
 /* ---- process_root.c ---- */
 
-/* Makes it and enters it. The caller is in user, mount and pid namespaces of its own. What cannot
- * be done is in `report`. With `has_terminal` the first terminal that is opened in it is its
- * console as well. Linux 5.12. */
+/* Makes it and enters it. The caller is in user, mount and pid namespaces of its own. A failure is
+ * in `report`. With `has_terminal` the first terminal that is opened in it is its console as well.
+ * Linux 5.12. */
 ML_NODISCARD bool process_root_enter(const struct ml_process_container *container,
                                      bool has_terminal, struct process_report *report);
 

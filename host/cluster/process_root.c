@@ -1,9 +1,9 @@
-/* The root of a container: the machine's tools, to be read; its volumes; /proc, /sys and
- * /dev as containers have them; all else is empty, its own, and gone with it.
+/* The root of a container: the machine's tools, to be read; its volumes; /proc, /sys and /dev as
+ * containers have them; all else is empty, its own, and gone with it.
  *
- * The folders of the machine that hold programs are the lower layers of overlays. What a container
- * writes there stays in the upper layers, in memory, as does all that it writes outside of its
- * volumes. Homes, /var, /run, /tmp and unknown folders of the machine are not visible. */
+ * The folders of the machine that hold programs are the lower layers of overlays. A container's
+ * writes there stay in the upper layers, in memory, as do all its writes outside of its volumes.
+ * Homes, /var, /run, /tmp and unknown folders of the machine are not visible. */
 #include "cluster/process_internal.h"
 
 #include <errno.h>
@@ -280,7 +280,7 @@ static const char *const device_links[][2] = {
     {"pts/ptmx", "root/dev/ptmx"},
 };
 
-/* What runtimes of containers let nobody write: it is the machine's. */
+/* The machine's, which container runtimes let nobody write. */
 static const char *const proc_read_only[] = {"bus", "fs", "irq", "sys", "sysrq-trigger"};
 
 static bool root_failed(struct process_report *report, const char *what, const char *path)

@@ -177,7 +177,7 @@ static void send_report(const struct shim *shim, const struct process_report *me
     send(shim->control, message, sizeof *message, MSG_NOSIGNAL);
 }
 
-/* What a child has reported; false when it closed the pipe without a word. Others can write to the
+/* Reads the report of a child; false when it closed the pipe without one. Others can write to the
  * pipe of an init: its text is cut where it has to end. */
 static bool read_child_report(int reports, struct process_report *message)
 {

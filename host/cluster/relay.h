@@ -32,7 +32,7 @@ struct ml_relay_listener *ml_relay_listen(struct ml_relay *relay, int fd, ml_rel
 /* Its connections go on. NULL is fine. */
 void ml_relay_listener_free(struct ml_relay_listener *listener);
 
-/* Whether one more connection would be passed on. */
+/* One more connection would be passed on. */
 bool ml_relay_has_room(const struct ml_relay *relay);
 /* Passes on between two non-blocking sockets that are connected; the relay closes them. Does not
  * ask whether there is room. */

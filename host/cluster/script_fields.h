@@ -12,8 +12,8 @@
 void ml_script_fields_put(struct ml_json_writer *writer, const struct ml_files *files,
                           const bool *wanted);
 
-/* Calls a function of Lua whose result is a list of { file =, text = }, and `each` for each. What
- * it gets lives during the call. ML_ESCRIPT. */
+/* Calls a function of Lua whose result is a list of { file =, text = }, and `each` for each; its
+ * arguments live during that call. ML_ESCRIPT. */
 ML_NODISCARD int
 ml_script_fields_ask(struct ml_server_lua *lua, const char *module, struct ml_str asked,
                      void (*each)(void *context, const char *file, const char *text), void *context,

@@ -18,7 +18,8 @@ static void *allocate(void *context, void *ptr, size_t osize, size_t nsize)
     return ml_realloc(ptr, nsize);
 }
 
-/* What tests require is of lua/cluster/testing/ where a script's module needs its sandbox. */
+/* In tests these names stand for modules of lua/cluster/testing/: the scripts' own need the
+ * sandbox. */
 static const char *name_in_tests(const char *name)
 {
     static const char *const others[][2] = {

@@ -7,7 +7,7 @@
 
 /* ---- faults, and the requests that they fit ---- */
 
-/* Those of one transport. */
+/* The faults of one transport. */
 struct faults {
     struct ml_list rules; /* oldest first */
     int last_number;
@@ -441,7 +441,7 @@ static void start_call_deadlines(struct ml_transport_call *call)
         ml_timer_start(&call->quiet, call->deadlines.first_byte_ms * ML_NS_PER_MS);
 }
 
-/* What a fault makes of a new call. */
+/* Applies a fault to a new call. */
 static void strike_call(struct ml_transport_call *call)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf refusal = ML_BUF_INIT;

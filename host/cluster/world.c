@@ -55,7 +55,7 @@ static void write_request(const struct ml_outbound_request *request, struct ml_b
     ml_json_end_object(&writer);
 }
 
-/* What http.lua returned. */
+/* Reads the answer that http.lua returned. */
 static int read_answer(struct ml_str json, struct ml_buf *out, struct ml_err *err)
 {
     ML_AUTO_FREE char *message = ml_json_find_string(json, "message", NULL);

@@ -13,7 +13,7 @@
 
 struct ml_world;
 
-/* What a reset may change. All borrowed during the call. */
+/* The parts of a world that a reset may change. All borrowed during the call. */
 struct ml_world_setup {
     const char *const *scripts; /* files and folders that each operator reads when it begins;
                                    NULL-terminated, or NULL */

@@ -1,6 +1,6 @@
 ---@meta cluster.local_webhooks
--- Stubs for editors (lua-language-server) of `require "cluster.local_webhooks"`: the webhooks of the scripts that run in
--- this process (host/cluster/local_webhooks.c). Never loaded.
+-- Stubs for editors (lua-language-server) of `require "cluster.local_webhooks"`: the webhooks of the scripts that run
+-- in this process (host/cluster/local_webhooks.c). Never loaded.
 -- luacheck: ignore 241
 error "moonloop/meta is for editors; require 'cluster.local_webhooks' instead"
 
