@@ -90,8 +90,8 @@ static bool lacks_pod_network(const struct ml_dev_opts *opts)
     return !opts->pod_network && has_processes(opts) && !is_at_home(opts);
 }
 
-/* Pods shall have a network of their own: unless that is not wanted, or, where nothing is said,
- * would not reach the API server. */
+/* Pods get a network of their own when the user asks for it. By default they get one if it reaches
+ * the API server. */
 static bool wants_pod_network(const struct ml_dev_opts *opts)
 {
     bool is_own = opts->pod_network ? strcmp(opts->pod_network, "own") == 0 : is_at_home(opts);
@@ -171,8 +171,8 @@ struct dev_folder {
 #define FOLDER_PREFIX "moonloop-"
 #define LOCK_NAME     ".lock" /* in each folder; locked as long as its maker lives */
 
-/* [caller frees] The lock file of a folder says which folder that is. A copy of it, or a folder of
- * the user's with a file of that name, has none that does. */
+/* [caller frees] The lock file of a folder says which folder that is. In a copy of that folder, or
+ * in a user's own folder with such a file, the text names another one. */
 static char *describe_folder(const struct stat *info)
 {
     return ml_asprintf("moonloop dev %ju:%ju\n", (uintmax_t)info->st_dev, (uintmax_t)info->st_ino);
@@ -341,7 +341,8 @@ static int count_running(struct ml_dev *self, const char *function)
     return 0;
 }
 
-/* Leaves the loop when no container runs any more. The node kills what exceeds its grace period. */
+/* Leaves the loop when no container runs any more. The kubelet kills containers that exceed their
+ * grace period. */
 static void check_end(void *context)
 {
     struct ml_dev *self = context;

@@ -1,8 +1,7 @@
-/* The loop calls what ml_loop_on_signal was given between two pieces of work. This has its own
- * handlers, which call those of the loop, and a timer for work that does not end. The timer counts
- * the CPU time of the process: on a machine with much else to do the loop has as much as on any
- * other.
- */
+/* Between two pieces of work the loop calls the functions that ml_loop_on_signal was given. This
+ * has its own handlers, which call those of the loop, and a timer for work that does not end. The
+ * timer counts the CPU time of the process: on a machine with much else to do the loop has as much
+ * as on any other. */
 #include "cluster/dev_stop.h"
 
 #include <pthread.h>

@@ -38,8 +38,8 @@ static int icmp_code_of(int problem)
     }
 }
 
-/* A raw socket in the pods' network that gets what pods send outside: with TCP, what begins a
- * connection. The caller closes it. */
+/* A raw socket in the pods' network that gets the packets that pods send outside, of TCP only those
+ * that begin a connection. The caller closes it. */
 static int open_raw_socket(struct ml_pod_network *network, int protocol, int *out_fd,
                            struct ml_err *err)
 {

@@ -30,8 +30,8 @@ bool egress_flow_equal(const struct egress_flow *a, const struct egress_flow *b)
 bool egress_read_datagram(const uint8_t *bytes, size_t len, struct egress_packet *out);
 bool egress_read_syn(const uint8_t *bytes, size_t len, struct egress_packet *out);
 
-/* Attaches a filter to a raw socket: it then gets packets to the outside only, not what the host
- * itself sends, and with `syn_only` none of TCP but those that begin a connection. */
+/* Attaches a filter to a raw socket: it then gets only packets to the outside that the host itself
+ * has not sent, and with `syn_only` of TCP only those that begin a connection. */
 ML_NODISCARD bool egress_filter(int raw, bool syn_only);
 /* A listening socket then accepts only connections whose beginning the host has sent. */
 ML_NODISCARD bool egress_filter_listener(int listener);

@@ -142,8 +142,8 @@ static bool level_has_key(lua_State *L, const struct level *level)
     return has;
 }
 
-/* The path of the key on top, as upstream's strict decoder names it: "spec.containers[0].name".
- * The index of an element is the count of those before it. */
+/* The path of the key on top, as upstream's strict decoder names it: "spec.containers[0].name". The
+ * index of an element is the count of elements before it. */
 static void decoder_note_duplicate_key(struct decoder *decoder)
 {
     lua_State *L = decoder->L;

@@ -26,8 +26,8 @@ static const char *unverified(EVP_PKEY *key)
     }
 }
 
-/* NULL when it is a request that its own key has signed, which the caller frees; or what is wrong
- * with it. */
+/* NULL: it is a request that its own key has signed, and the caller frees *out. Else the text says
+ * why it is none. */
 static const char *read_request(struct ml_str der, X509_REQ **out)
 {
     const unsigned char *at = (const unsigned char *)der.ptr;

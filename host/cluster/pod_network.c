@@ -104,8 +104,8 @@ static bool become_root(uid_t user, gid_t group)
            write_file("/proc/self/uid_map", users);
 }
 
-/* Of the network namespace in which the caller is. May fail where /proc/sys is read-only: then
- * ports below 1024 are not for pods, nor are pings. */
+/* Sets rules of the caller's network namespace. May fail where /proc/sys is read-only: then pods
+ * have no ports below 1024 and no pings. */
 static void set_pod_rules(void)
 {
     (void)write_file("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");

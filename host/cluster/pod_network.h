@@ -1,11 +1,11 @@
-/* cluster. A network of their own for pods, in network namespaces that the machine's own network
- * knows nothing of (docs/decisions/0013): a bridge in the namespace of the node, and for each pod
- * a namespace with an interface at that bridge. No rights are needed: all of them belong to a user
- * namespace of their own.
+/* cluster. A network of their own for pods, in network namespaces that are separate from the
+ * machine's own network (docs/decisions/0013): a bridge in the namespace of the node, and for each
+ * pod a namespace with an interface at that bridge. No rights are needed: all of them belong to a
+ * user namespace of their own.
  *
  * A process, the netns helper, is forked once and lives in there. It makes what it is asked for and
- * hands over the descriptors, so that the host can listen and connect in a network in which it is
- * not. Each call waits for the helper's answer: some 50 us for a socket, some milliseconds for a
+ * hands over the descriptors, so that the host can listen and connect in a network that is not its
+ * own. Each call waits for the helper's answer: some 50 us for a socket, some milliseconds for a
  * pod. */
 #pragma once
 

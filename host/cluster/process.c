@@ -90,7 +90,7 @@ static void on_input_writable(evutil_socket_t fd, short what, void *context)
     tell_drained(input);
 }
 
-/* `fd` takes from now on what is written; owned, and does not block. */
+/* From now on input is written to `fd`, which is owned and does not block. */
 static void process_input_connect(struct process_input *input, int fd)
 {
     if (!input->bytes) {
@@ -145,7 +145,8 @@ static void close_open_fds(const int *fds, size_t count)
     errno = saved;
 }
 
-/* The host's ends of what a process is connected with, and the others; -1 where there is none. */
+/* The host's ends of the pipes and sockets of a process, and the other ends; -1 where there is
+ * none. */
 struct ends {
     int ours[PROCESS_FD_COUNT];
     int theirs[PROCESS_FD_COUNT];
@@ -187,8 +188,9 @@ static bool open_ends(struct ends *ends, const struct ml_process_opts *opts)
            (!opts->has_input || open_pipe(&theirs[PROCESS_FD_INPUT], &ours[PROCESS_FD_INPUT]));
 }
 
-/* Sends a request over the socket `supervisor`, and returns the host's ends of what connects the
- * two, which do not block; -1 where there is none. False and errno: it was not sent. */
+/* Sends a request over the socket `supervisor`, and returns the host's ends of the pipes and
+ * sockets between the two, which do not block; -1 where there is none. False and errno: it was not
+ * sent. */
 static bool process_submit(int supervisor, const struct ml_process_opts *opts,
                            int ours[PROCESS_FD_COUNT])
 {

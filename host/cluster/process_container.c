@@ -1,6 +1,6 @@
-/* Containers: processes in user, mount, pid, ipc and uts namespaces of their own, with the
- * root of process_root.c. No rights of the machine's are needed, and none are had there: the user
- * that they see is the host's user, under another number.
+/* Containers: processes in user, mount, pid, ipc and uts namespaces of their own, with the root of
+ * process_root.c. They need no rights of the machine, and have none there: the user that they see
+ * is the host's user, under another number.
  *
  * The first process of a container is an init: it starts the command, passes signals on, reaps
  * orphans, and ends with the command. The kernel then kills all that is left in the container. */
@@ -205,7 +205,8 @@ pid_t process_container_start(const struct process_request *request,
 
 /* ---- another process in it ---- */
 
-/* With the network of its pod. That of the machine may not be entered by who is in it already. */
+/* With the network of its pod. A process that is in the machine's network already may not enter it
+ * again. */
 static bool enter_namespaces(int container)
 {
     if (setns(container, NAMESPACES | CLONE_NEWNET) == 0)

@@ -14,7 +14,7 @@
 
 /* ---- terminals ---- */
 
-/* The lower end of a terminal, or -1 and errno. By its upper end, not by a path: who is in the
+/* The lower end of a terminal, or -1 and errno. By its upper end, not by a path: a process in the
  * container may have put something else at the path. */
 static int open_lower_end(int upper)
 {

@@ -1,8 +1,8 @@
 /* The processes between the host and those that it starts: the supervisor, which the host forks
  * once, and a shim for each process, which the supervisor forks. The supervisor counts what each
  * shim has below it. A shim is the parent of its process, and by PR_SET_CHILD_SUBREAPER that of
- * every descendant whose own parent has ended. Nothing in a shim uses anything of the host's but
- * the socket. */
+ * every descendant whose own parent has ended. Of all that the host has, a shim uses only the
+ * socket. */
 #include "cluster/process_internal.h"
 
 #include <dirent.h>

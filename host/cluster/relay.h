@@ -1,6 +1,6 @@
 /* cluster. Passes TCP connections on: from listening sockets, wherever they are, to wherever their
- * target is; bytes in both directions, ends of streams, and resets. Nothing is kept of what one
- * side sends faster than the other reads but some hundred KiB. */
+ * target is; bytes in both directions, ends of streams, and resets. Of the bytes that one side
+ * sends faster than the other reads, some hundred KiB are kept and no more. */
 #pragma once
 
 #include <netinet/in.h>
