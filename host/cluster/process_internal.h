@@ -115,9 +115,9 @@ ML_NODISCARD bool process_container_try(const char *folder, struct process_repor
 
 /* ---- process_root.c ---- */
 
-/* Makes it and enters it. The caller is in user, mount and pid namespaces of its own. A failure is
- * in `report`. With `has_terminal` the first terminal that is opened in it is its console as well.
- * Linux 5.12. */
+/* Makes the root of a container and enters it. The caller is in user, mount and pid namespaces of
+ * its own. A failure is in `report`. With `has_terminal` the first terminal that is opened in it is
+ * its console as well. Linux 5.12. */
 ML_NODISCARD bool process_root_enter(const struct ml_process_container *container,
                                      bool has_terminal, struct process_report *report);
 
