@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "process_lua_unit.h"
+#include "lua_process_unit.h"
 
 #include "net/http_routes.h"
 
