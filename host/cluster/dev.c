@@ -265,6 +265,47 @@ static void remove_dev_folder(struct dev_folder *self)
     free(ml_take(&self->path));
 }
 
+/* ---- fields that scripts read and that their kinds do not have ---- */
+
+static void log_wrong_field(void *context, const char *file, const char *text)
+{
+    struct ml_log *log = context;
+    ml_warn(log, "dev", "a script reads a field that its kind does not have", ML_S("file", file),
+            ML_S("error", text));
+}
+
+static int log_wrong_fields_of(struct ml_server_lua *lua, const char *path, struct ml_log *log,
+                               struct ml_err *err)
+{
+    ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
+    ML_AUTO(ml_buf_fini) struct ml_buf asked = ML_BUF_INIT;
+    struct ml_json_writer writer;
+    struct ml_err unread = ML_ERR_INIT;
+    if (ml_files_read(&files, &ml_files_scripts, path, &unread) < 0)
+        return 0; /* the operator says so */
+    ml_json_writer_init(&writer, &asked);
+    ml_json_begin_object(&writer);
+    ml_json_put_string(&writer, "path", ml_str_of(path));
+    ml_json_key(&writer, ML_STR("files"));
+    ml_json_begin_array(&writer);
+    ml_script_fields_put(&writer, &files, NULL);
+    ml_json_end_array(&writer);
+    ml_json_end_object(&writer);
+    return ml_script_fields_ask(lua, "cluster.dev.fields", ml_buf_str(&asked), log_wrong_field, log,
+                                err);
+}
+
+/* Logs what the scripts at these paths (NULL ends them) read wrongly by the kinds that the embedded
+ * API server serves now, each once for a text. ML_ESCRIPT. */
+static int log_wrong_fields(struct ml_server_lua *lua, const char *const *paths, struct ml_log *log,
+                            struct ml_err *err)
+{
+    int r = 0;
+    for (size_t i = 0; paths[i] && r == 0; i++)
+        r = log_wrong_fields_of(lua, paths[i], log, err);
+    return r;
+}
+
 /* ---- the cluster ---- */
 
 #define NO_NETWORK                                                                                 \
@@ -652,8 +693,7 @@ static void check_script_fields(void *context)
 {
     struct ml_dev *self = context;
     struct ml_err err = ML_ERR_INIT;
-    if (ml_script_fields_log(ml_apiserver_lua(self->server), self->opts.scripts, &self->log, &err) <
-        0)
+    if (log_wrong_fields(ml_apiserver_lua(self->server), self->opts.scripts, &self->log, &err) < 0)
         ml_error(&self->log, "dev", "the fields that scripts read cannot be checked", ML_ERR(&err));
 }
 

@@ -2,7 +2,6 @@
  * finds them. Used by `moonloop check`, `dev` and `types`. */
 #pragma once
 
-#include "base/log.h"
 #include "cluster/server_lua.h"
 #include "codec/json.h"
 #include "operator/files.h"
@@ -18,8 +17,3 @@ ML_NODISCARD int
 ml_script_fields_ask(struct ml_server_lua *lua, const char *module, struct ml_str asked,
                      void (*each)(void *context, const char *file, const char *text), void *context,
                      struct ml_err *err);
-
-/* Logs what the scripts at these paths (NULL ends them) read wrongly by the kinds that the embedded
- * API server serves now, each once for a text. `lua` is the server's. ML_ESCRIPT. */
-ML_NODISCARD int ml_script_fields_log(struct ml_server_lua *lua, const char *const *paths,
-                                      struct ml_log *log, struct ml_err *err);

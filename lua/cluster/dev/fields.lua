@@ -1,6 +1,6 @@
 --- What live scripts read wrongly of the kinds that the embedded API server serves (cluster.fields).
 ---
---- The C side (host/cluster/script_fields.c) calls check when scripts have gone live.
+--- The C side (host/cluster/dev.c) calls check when scripts have gone live.
 local builtin = require "cluster.apiserver.schema.builtin"
 local fields = require "cluster.fields"
 local host = require "cluster.host"
