@@ -310,7 +310,7 @@ ML_NORETURN static void run_netns_helper(int socket)
 {
     struct netns_helper helper = {.socket = socket, .network = -1, .netlink = -1};
     struct answer answer = {0};
-    struct request request;
+    struct request request = {0};
     process_child_begin(socket, "moonloop-node");
     answer.done = make_network(&helper, &answer);
     send_answer(socket, &answer, -1);
@@ -335,7 +335,7 @@ struct ml_pod_network {
 /* The helper's next answer; a descriptor that comes with it is for `out_fd`. */
 static int receive_answer(struct ml_pod_network *network, int *out_fd, struct ml_err *err)
 {
-    struct answer answer;
+    struct answer answer = {0};
     ML_AUTO(ml_close_fd) int fd = -1;
     if (receive_with_fd(network->socket, &answer, sizeof answer, &fd) != sizeof answer) {
         ml_close_fd(&network->socket); /* a late answer must not be taken for another one */
