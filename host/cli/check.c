@@ -144,10 +144,10 @@ static int check_fields(const struct check *check, struct checked *checked, stru
     ml_json_end_object(&writer);
     if (r < 0)
         return r;
-    struct ml_trusted *trusted = ml_trusted_new(&(struct ml_trusted_options){.loop = NULL});
-    r = ml_script_fields_ask(trusted, "cluster.fields", ml_buf_str(&asked), print_wrong_read,
-                             checked, err);
-    ml_trusted_free(trusted);
+    struct ml_server_lua *lua = ml_server_lua_new(&(struct ml_server_lua_options){.loop = NULL});
+    r = ml_script_fields_ask(lua, "cluster.fields", ml_buf_str(&asked), print_wrong_read, checked,
+                             err);
+    ml_server_lua_free(lua);
     return r;
 }
 

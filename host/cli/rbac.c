@@ -5,7 +5,7 @@
 #include "cli/commands.h"
 #include "cli/crds.h"
 #include "cli/options.h"
-#include "cluster/trusted.h"
+#include "cluster/server_lua.h"
 #include "codec/json.h"
 #include "include/moonloop.h"
 #include "operator/loader.h"
@@ -206,9 +206,9 @@ static int print_roles(const struct rbac *rbac, int argc, char **argv, struct ml
     ml_json_end_object(&writer);
     if (bad > 0)
         return MOONLOOP_EXIT_BAD;
-    struct ml_trusted *trusted = ml_trusted_new(&(struct ml_trusted_options){.loop = NULL});
-    int r = ml_trusted_call(trusted, "cluster.rbac", "render", ml_buf_str(&asked), &answer, err);
-    ml_trusted_free(trusted);
+    struct ml_server_lua *lua = ml_server_lua_new(&(struct ml_server_lua_options){.loop = NULL});
+    int r = ml_server_lua_call(lua, "cluster.rbac", "render", ml_buf_str(&asked), &answer, err);
+    ml_server_lua_free(lua);
     if (r < 0)
         return refuse(err), MOONLOOP_EXIT_BAD;
     return print_answer(ml_buf_str(&answer), err);

@@ -65,8 +65,8 @@ static int run(const struct test *test, enum ml_log_level level, struct ml_err *
         return MOONLOOP_EXIT_BAD;
     ml_world_lua_open(world);
     describe(&argument, test);
-    int r = ml_trusted_call(ml_world_trusted(world), "cluster.testing.runner", "run",
-                            ml_buf_str(&argument), &result, err);
+    int r = ml_server_lua_call(ml_world_server_lua(world), "cluster.testing.runner", "run",
+                               ml_buf_str(&argument), &result, err);
     ml_world_free(world);
     if (r < 0 || !ml_str_to_i64(ml_buf_str(&result), &failed))
         return MOONLOOP_EXIT_BAD;

@@ -73,10 +73,11 @@ static int print_types(const struct ml_option_list *paths, const struct ml_optio
     ml_json_writer_init(&writer, &asked);
     int r = put_question(&writer, paths, crds, &err);
     if (r == 0) {
-        struct ml_trusted *trusted = ml_trusted_new(&(struct ml_trusted_options){.loop = NULL});
-        r = ml_trusted_call(trusted, "cluster.fields.stubs", "render", ml_buf_str(&asked), &answer,
-                            &err);
-        ml_trusted_free(trusted);
+        struct ml_server_lua *lua = ml_server_lua_new(
+            &(struct ml_server_lua_options){.loop = NULL});
+        r = ml_server_lua_call(lua, "cluster.fields.stubs", "render", ml_buf_str(&asked), &answer,
+                               &err);
+        ml_server_lua_free(lua);
     }
     if (r < 0) {
         ml_print_line(stderr, "%s", err.message);

@@ -1,11 +1,10 @@
 /* The embedded API server as C sees it: its Lua state, requests as Lua tables, the reply that Lua
- * fills, and what becomes of a request whose handler raises. Called by embedded_http.c,
- * transport_embedded.c and world.c. */
+ * fills, and the end of a request whose handler raises. */
 #include "cluster/apiserver.h"
 
 #include <ctype.h>
 
-#include "cluster/trusted_internal.h"
+#include "cluster/server_lua_internal.h"
 #include "net/tls_client.h"
 
 #define REPLY       "moonloop.reply"
@@ -14,7 +13,7 @@
 static const char server_key; /* registry: the server, a Lua table */
 
 struct ml_apiserver {
-    struct ml_trusted *trusted;
+    struct ml_server_lua *lua;
     struct ml_log *log;
     struct ml_list calls;
 };
@@ -26,7 +25,7 @@ enum { ON_CLOSE = 1, ON_DATA, CALLBACKS = ON_DATA }; /* user values */
  * own address, until the answer ends. */
 struct ml_apiserver_call {
     struct ml_list node; /* among those of its server */
-    struct ml_trusted *trusted;
+    struct ml_server_lua *lua;
     const struct ml_apiserver_sink *sink;
     void *context;
     enum reply_state state;
@@ -40,7 +39,7 @@ static void end_reply(struct ml_apiserver_call *call)
 {
     call->state = REPLY_OVER;
     ml_list_remove(&call->node);
-    host_release(call->trusted->running, call);
+    binding_release(call->lua->running, call);
 }
 
 /* The reply that a method is called on, in the state it needs. */
@@ -135,7 +134,7 @@ ML_RAISES static int reply_start(lua_State *L)
 ML_RAISES static int reply_write(lua_State *L)
 {
     struct ml_apiserver_call *call = check_reply(L, "write", REPLY_STARTED);
-    struct ml_str bytes = host_check_str(L, 2);
+    struct ml_str bytes = binding_check_str(L, 2);
     lua_pushinteger(L, (lua_Integer)call->sink->write(call->context, bytes));
     return 1;
 }
@@ -156,7 +155,7 @@ ML_RAISES static int reply_upgrade(lua_State *L)
     struct ml_http_header headers[HEADERS_MAX];
     size_t count = check_reply_headers(L, 2, headers);
     if (!call->sink->upgrade || !call->sink->upgrade(call->context, headers, count))
-        return host_push_error(L, "this connection cannot be upgraded");
+        return binding_push_error(L, "this connection cannot be upgraded");
     call->state = REPLY_STARTED;
     call->upgraded = true;
     lua_pushboolean(L, true);
@@ -237,15 +236,15 @@ static void open_reply_type(lua_State *L)
 }
 
 /* [+1] A new reply on the running thread; in no list yet. */
-static struct ml_apiserver_call *push_new_reply(struct ml_trusted *trusted,
+static struct ml_apiserver_call *push_new_reply(struct ml_server_lua *lua,
                                                 const struct ml_apiserver_sink *sink, void *context)
 {
-    lua_State *L = trusted->running;
+    lua_State *L = lua->running;
     struct ml_apiserver_call *call = lua_newuserdatauv(L, sizeof *call, CALLBACKS);
-    *call = (struct ml_apiserver_call){.trusted = trusted, .sink = sink, .context = context};
+    *call = (struct ml_apiserver_call){.lua = lua, .sink = sink, .context = context};
     ml_list_init(&call->node);
     luaL_setmetatable(L, REPLY);
-    host_hold(L, call);
+    binding_hold(L, call);
     return call;
 }
 
@@ -277,17 +276,17 @@ static void log_callback_failure(void *context, const char *message)
 
 static int start_server(struct ml_apiserver *server, struct ml_str settings, struct ml_err *err)
 {
-    lua_State *L = server->trusted->running;
+    lua_State *L = server->lua->running;
     lua_pushcfunction(L, open_server);
-    int r = host_decode(L, settings.len > 0 ? settings : ML_STR("{}"), false, err);
+    int r = binding_decode_json(L, settings.len > 0 ? settings : ML_STR("{}"), false, err);
     if (r < 0) {
         lua_pop(L, 1);
         return ml_err_wrap(err, "settings");
     }
-    r = host_call(server->trusted, 1, 0);
+    r = binding_call(server->lua, 1, 0);
     if (r == 0)
         return 0;
-    struct ml_str traceback = ml_str_of(ml_trusted_traceback(server->trusted));
+    struct ml_str traceback = ml_str_of(ml_server_lua_traceback(server->lua));
     struct ml_str line = ml_str_cut(&traceback, '\n');
     return ml_err_set(err, r, ML_STR_FMT, ML_STR_ARG(line));
 }
@@ -298,7 +297,7 @@ int ml_apiserver_new(const struct ml_apiserver_options *options, struct ml_apise
     struct ml_apiserver *server = ml_new(struct ml_apiserver);
     server->log = options->log;
     ml_list_init(&server->calls);
-    server->trusted = ml_trusted_new(&(struct ml_trusted_options){
+    server->lua = ml_server_lua_new(&(struct ml_server_lua_options){
         .loop = options->loop,
         .clock = options->clock,
         .random = options->random,
@@ -309,11 +308,11 @@ int ml_apiserver_new(const struct ml_apiserver_options *options, struct ml_apise
         .failed = log_callback_failure,
         .context = server,
     });
-    open_reply_type(server->trusted->L);
+    open_reply_type(server->lua->L);
     /* Almost nothing of a first start is garbage: to look for it would take a tenth of it. */
-    lua_gc(server->trusted->L, LUA_GCSTOP);
+    lua_gc(server->lua->L, LUA_GCSTOP);
     int r = start_server(server, options->settings, err);
-    lua_gc(server->trusted->L, LUA_GCRESTART);
+    lua_gc(server->lua->L, LUA_GCRESTART);
     if (r < 0) {
         ml_apiserver_free(server);
         return r;
@@ -338,38 +337,38 @@ void ml_apiserver_free(struct ml_apiserver *server)
     if (!server)
         return;
     abort_all_calls(server);
-    ml_trusted_free(server->trusted);
+    ml_server_lua_free(server->lua);
     free(server);
 }
 
 int ml_apiserver_reset(struct ml_apiserver *server, struct ml_str settings, struct ml_err *err)
 {
     abort_all_calls(server);
-    host_forget(server->trusted);
+    binding_forget_timers(server->lua);
     return start_server(server, settings, err);
 }
 
-struct ml_trusted *ml_apiserver_trusted(struct ml_apiserver *server)
+struct ml_server_lua *ml_apiserver_lua(struct ml_apiserver *server)
 {
-    return server->trusted;
+    return server->lua;
 }
 
 /* [+1] */
-static void push_lowercase(struct ml_trusted *trusted, const char *name)
+static void push_lowercase(struct ml_server_lua *lua, const char *name)
 {
-    ml_buf_clear(&trusted->work);
+    ml_buf_clear(&lua->work);
     for (; *name; name++)
-        ml_buf_putc(&trusted->work, (char)tolower((unsigned char)*name));
-    lua_pushlstring(trusted->running, trusted->work.ptr, trusted->work.len);
+        ml_buf_putc(&lua->work, (char)tolower((unsigned char)*name));
+    lua_pushlstring(lua->running, lua->work.ptr, lua->work.len);
 }
 
 /* [+1] Of fields with the same name the values stand in one, with commas (RFC 9110, 5.3). */
-static void push_headers(struct ml_trusted *trusted, const struct ml_apiserver_request *request)
+static void push_headers(struct ml_server_lua *lua, const struct ml_apiserver_request *request)
 {
-    lua_State *L = trusted->running;
+    lua_State *L = lua->running;
     lua_createtable(L, 0, (int)request->header_count);
     for (size_t i = 0; i < request->header_count; i++) {
-        push_lowercase(trusted, request->headers[i].name);
+        push_lowercase(lua, request->headers[i].name);
         lua_pushvalue(L, -1);
         if (lua_rawget(L, -3) == LUA_TSTRING)
             lua_pushfstring(L, "%s, %s", lua_tostring(L, -1), request->headers[i].value);
@@ -406,9 +405,9 @@ static void push_certificate(lua_State *L, const struct ml_tls_client *client)
 }
 
 /* [+1] */
-static void push_request(struct ml_trusted *trusted, const struct ml_apiserver_request *request)
+static void push_request(struct ml_server_lua *lua, const struct ml_apiserver_request *request)
 {
-    lua_State *L = trusted->running;
+    lua_State *L = lua->running;
     lua_createtable(L, 0, 6);
     if (request->client)
         set_text_field(L, "client", ml_str_of(request->client));
@@ -416,7 +415,7 @@ static void push_request(struct ml_trusted *trusted, const struct ml_apiserver_r
     set_text_field(L, "path", request->path);
     set_text_field(L, "query", request->query);
     set_text_field(L, "body", request->body);
-    push_headers(trusted, request);
+    push_headers(lua, request);
     lua_setfield(L, -2, "headers");
     if (request->certificate) {
         push_certificate(L, request->certificate);
@@ -447,11 +446,11 @@ static void answer_internal_error(struct ml_apiserver_call *call, struct ml_str 
     ml_buf_fini(&body);
 }
 
-/* What becomes of a request whose handler raised. */
+/* Ends a request whose handler raised. */
 static void fail_request(struct ml_apiserver *server, struct ml_apiserver_call *call,
                          const struct ml_apiserver_request *request)
 {
-    const char *traceback = ml_trusted_traceback(server->trusted);
+    const char *traceback = ml_server_lua_traceback(server->lua);
     ml_error(server->log, "apiserver", "a request failed", ML_S("method", request->method),
              ML_STR_FIELD("path", request->path), ML_S("error", traceback));
     struct ml_str rest = ml_str_of(traceback);
@@ -467,15 +466,15 @@ struct ml_apiserver_call *ml_apiserver_handle(struct ml_apiserver *server,
                                               const struct ml_apiserver_request *request,
                                               const struct ml_apiserver_sink *sink, void *context)
 {
-    lua_State *L = server->trusted->running;
-    struct ml_apiserver_call *call = push_new_reply(server->trusted, sink, context);
+    lua_State *L = server->lua->running;
+    struct ml_apiserver_call *call = push_new_reply(server->lua, sink, context);
     ml_list_push(&server->calls, &call->node);
     lua_rawgetp(L, LUA_REGISTRYINDEX, &server_key);
     lua_getfield(L, -1, "handle");
     lua_insert(L, -2);
-    push_request(server->trusted, request);
+    push_request(server->lua, request);
     lua_pushvalue(L, -4);
-    if (host_run(server->trusted, 3) < 0)
+    if (binding_run(server->lua, 3) < 0)
         fail_request(server, call, request);
     bool over = call->state == REPLY_OVER;
     lua_pop(L, 1); /* the reply, which may go now */
@@ -484,26 +483,26 @@ struct ml_apiserver_call *ml_apiserver_handle(struct ml_apiserver *server,
 
 void ml_apiserver_received(struct ml_apiserver_call *call, struct ml_str bytes)
 {
-    lua_State *L = call->trusted->running;
-    host_push_callback(L, call, ON_DATA);
+    lua_State *L = call->lua->running;
+    binding_push_callback(L, call, ON_DATA);
     if (lua_isnil(L, -1)) {
         lua_pop(L, 1);
         return;
     }
     lua_pushlstring(L, bytes.ptr, bytes.len);
-    host_call_back(call->trusted, 1);
+    binding_call_back(call->lua, 1);
 }
 
 void ml_apiserver_gone(struct ml_apiserver_call *call)
 {
-    struct ml_trusted *trusted = call->trusted;
-    lua_State *L = trusted->running;
+    struct ml_server_lua *lua = call->lua;
+    lua_State *L = lua->running;
     lua_rawgetp(L, LUA_REGISTRYINDEX, call);
     lua_getiuservalue(L, -1, ON_CLOSE);
     end_reply(call);
     if (lua_isnil(L, -1))
         lua_pop(L, 1);
     else
-        host_call_back(trusted, 0);
+        binding_call_back(lua, 0);
     lua_pop(L, 1);
 }

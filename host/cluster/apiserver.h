@@ -1,5 +1,6 @@
-/* cluster. The embedded API server for callers in C: lua/cluster/apiserver/ in a trusted Lua state
- * of its own. It has no sockets: the caller passes each request with a sink for its answer.
+/* cluster. The embedded API server for callers in C: lua/cluster/apiserver/ in a Lua state
+ * of its own (server_lua.h). It has no sockets: the caller passes each request with a sink for its
+ * answer.
  *
  * A request is handled at once, on the caller's stack, up to its answer or to where it waits for a
  * webhook. The sink's functions are called during that call or later from the loop; they must not
@@ -11,7 +12,7 @@
  * had begun. */
 #pragma once
 
-#include "cluster/trusted.h"
+#include "cluster/server_lua.h"
 #include "net/http_server.h"
 
 struct ml_apiserver;
@@ -23,7 +24,7 @@ struct ml_apiserver_options {
     struct ml_random *random; /* borrowed; NULL: seeded by the kernel */
     struct ml_log *log;       /* borrowed; NULL: nowhere */
     struct ml_str settings;   /* JSON, for new() of cluster.apiserver; empty: {} */
-    bool files_first;         /* as in ml_trusted_options */
+    bool files_first;         /* as in ml_server_lua_options */
     int garbage_percent;      /* the same */
 };
 
@@ -43,7 +44,7 @@ ML_NODISCARD int ml_apiserver_reset(struct ml_apiserver *server, struct ml_str s
                                     struct ml_err *err);
 
 /* The Lua state of the server, for the host's other Lua modules. */
-struct ml_trusted *ml_apiserver_trusted(struct ml_apiserver *server);
+struct ml_server_lua *ml_apiserver_lua(struct ml_apiserver *server);
 
 struct ml_tls_client; /* net/tls_client.h */
 
@@ -80,7 +81,7 @@ struct ml_apiserver_call *ml_apiserver_handle(struct ml_apiserver *server,
                                               const struct ml_apiserver_request *request,
                                               const struct ml_apiserver_sink *sink, void *context);
 
-/* What the client of an upgraded connection sends. */
+/* Passes on bytes that the client of an upgraded connection has sent. */
 void ml_apiserver_received(struct ml_apiserver_call *call, struct ml_str bytes);
 
 /* The client has disconnected: the sink gets nothing more, and Lua's on_close is called. */

@@ -1,27 +1,31 @@
-/* `moonloop dev`: builds the cluster of dev.h from its parts, writes its kubeconfig, and ends it
- * when nothing is left to do (--until-idle). Called by cli/dev.c. */
+/* `moonloop dev`: checks its options, builds the cluster of dev.h from its parts, writes its
+ * kubeconfig, and ends it when nothing is left to do (--until-idle). */
 #include "cluster/dev.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cluster/dev_fields.h"
-#include "cluster/dev_folder.h"
+#include "base/log.h"
+#include "base/str.h"
 #include "cluster/dev_manifests.h"
 #include "cluster/dev_stop.h"
+#include "cluster/egress.h"
 #include "cluster/embedded_http.h"
-#include "cluster/http_lua.h"
-#include "cluster/network_lua.h"
-#include "cluster/own_webhooks.h"
-#include "cluster/process_lua.h"
-#include "cluster/tcp_lua.h"
+#include "cluster/local_webhooks.h"
+#include "cluster/lua_modules.h"
+#include "cluster/process_path.h"
+#include "cluster/script_fields.h"
 #include "cluster/transport_embedded.h"
-#include "cluster/way_out.h"
 #include "codec/base64.h"
 #include "codec/json.h"
 #include "include/moonloop.h"
@@ -30,6 +34,279 @@
 #include "operator/loader.h"
 #include "operator/operator.h"
 #include "operator/outbound.h"
+
+/* ---- options ---- */
+
+#define MAX_PODS     110 /* as a kubelet has it */
+#define MAX_PODS_MAX 10000
+
+static bool is_one_of(const char *word, const char *const *words)
+{
+    for (; *words; words++)
+        if (strcmp(word, *words) == 0)
+            return true;
+    return false;
+}
+
+/* A word that is given must be one of those. */
+static int check_word(const char *option, const char *word, const char *const *words,
+                      const char *expected, struct ml_err *err)
+{
+    if (!word || is_one_of(word, words))
+        return 0;
+    return ml_err_set(err, ML_EINVALID, "%s %s: expected %s", option, word, expected);
+}
+
+static int check_words(const struct ml_dev_opts *opts, struct ml_err *err)
+{
+    static const char *const pods[] = {"process", "fake", "none", NULL};
+    static const char *const modes[] = {"AlwaysAllow", "RBAC", NULL};
+    static const char *const networks[] = {"own", "host", NULL};
+    enum ml_log_level level;
+    if (opts->log_level && !ml_log_level_parse(opts->log_level, &level))
+        return ml_err_set(err, ML_EINVALID, "--log-level %s: expected debug, info, warn or error",
+                          opts->log_level);
+    if (check_word("--pods", opts->pods, pods, "process, fake or none", err) < 0 ||
+        check_word("--authorization-mode", opts->authorization, modes, "AlwaysAllow or RBAC", err) <
+            0)
+        return ML_EINVALID;
+    return check_word("--pod-network", opts->pod_network, networks, "own or host", err);
+}
+
+/* Where the pods' network reaches it. */
+static bool is_at_home(const struct ml_dev_opts *opts)
+{
+    return !opts->bind_address || ml_str_starts(ml_str_of(opts->bind_address), "127.");
+}
+
+static bool has_processes(const struct ml_dev_opts *opts)
+{
+    return !opts->pods || strcmp(opts->pods, "process") == 0;
+}
+
+/* Pods get no network of their own, though nobody has said so. */
+static bool lacks_pod_network(const struct ml_dev_opts *opts)
+{
+    return !opts->pod_network && has_processes(opts) && !is_at_home(opts);
+}
+
+/* Pods get a network of their own when the user asks for it. By default they get one if it reaches
+ * the API server. */
+static bool wants_pod_network(const struct ml_dev_opts *opts)
+{
+    bool is_own = opts->pod_network ? strcmp(opts->pod_network, "own") == 0 : is_at_home(opts);
+    return is_own && has_processes(opts);
+}
+
+static int check_address(const struct ml_dev_opts *opts, struct ml_err *err)
+{
+    if (is_at_home(opts))
+        return 0;
+    struct ml_str address = ml_str_of(opts->bind_address);
+    if (wants_pod_network(opts))
+        return ml_err_set(err, ML_EINVALID,
+                          "--bind-address %s: with --pod-network own, expected 127.0.0.1:PORT",
+                          opts->bind_address);
+    if (ml_str_starts(address, "localhost:") || ml_str_starts(address, "[::1]:"))
+        return 0;
+    return ml_err_set(err, ML_EINVALID,
+                      "--bind-address %s: only loopback is served: 127.0.0.1:PORT",
+                      opts->bind_address);
+}
+
+/* The program at the beginning of `words`, which it takes from there: its absolute path, the
+ * caller's to free; NULL when it is none. */
+static char *find_image_program(struct ml_str *words)
+{
+    ML_AUTO_FREE char *path = ml_str_dup(ml_str_cut(words, ' '));
+    struct stat file;
+    if (stat(path, &file) < 0 || !S_ISREG(file.st_mode) || access(path, X_OK) < 0)
+        return NULL;
+    return realpath(path, NULL);
+}
+
+static int check_image(const char *image, struct ml_err *err)
+{
+    struct ml_str words = ml_str_of(image), name = ml_str_cut(&words, '=');
+    if (!name.len || !words.len || memchr(name.ptr, '/', name.len))
+        return ml_err_set(err, ML_EINVALID,
+                          "--image %s: expected NAME=PROGRAM; NAME is the last part of an image's "
+                          "name, without its tag",
+                          image);
+    ML_AUTO_FREE char *path = find_image_program(&words);
+    return path ? 0 : ml_err_set(err, ML_EINVALID, "--image %s: there is no such program", image);
+}
+
+/* How many pods the node takes at once; -1: opts->max_pods is no such number. */
+static int max_pods_of(const struct ml_dev_opts *opts)
+{
+    if (!opts->max_pods)
+        return MAX_PODS;
+    size_t digits = strspn(opts->max_pods, "0123456789");
+    long count = strtol(opts->max_pods, NULL, 10);
+    return digits > 0 && !opts->max_pods[digits] && count >= 1 && count <= MAX_PODS_MAX ? (int)count
+                                                                                        : -1;
+}
+
+static int check_dev_opts(const struct ml_dev_opts *opts, struct ml_err *err)
+{
+    if (check_words(opts, err) < 0 || check_address(opts, err) < 0)
+        return ML_EINVALID;
+    if (max_pods_of(opts) < 0)
+        return ml_err_set(err, ML_EINVALID, "--max-pods %s: expected a number from 1 to 10000",
+                          opts->max_pods);
+    for (size_t i = 0; opts->images[i]; i++)
+        if (check_image(opts->images[i], err) < 0)
+            return ML_EINVALID;
+    return 0;
+}
+
+/* ---- a folder for the files of one moonloop dev, in $TMPDIR or /tmp, mode 0700 ---- */
+
+struct dev_folder {
+    char *path; /* NULL: there is none */
+    int lock;   /* another process that can lock it knows that this one has ended */
+};
+
+#define FOLDER_PREFIX "moonloop-"
+#define LOCK_NAME     ".lock" /* in each folder; locked as long as its maker lives */
+
+/* [caller frees] The lock file of a folder says which folder that is. In a copy of that folder, or
+ * in a user's own folder with such a file, the text names another one. */
+static char *describe_folder(const struct stat *info)
+{
+    return ml_asprintf("moonloop dev %ju:%ju\n", (uintmax_t)info->st_dev, (uintmax_t)info->st_ino);
+}
+
+static bool is_lock_of(int lock, const struct stat *folder)
+{
+    char text[64];
+    ML_AUTO_FREE char *wanted = describe_folder(folder);
+    ssize_t length = read(lock, text, sizeof text);
+    return length == (ssize_t)strlen(wanted) && memcmp(text, wanted, (size_t)length) == 0;
+}
+
+/* A folder of an earlier `moonloop dev` that ended without removing it. */
+static bool is_abandoned_folder(const char *folder)
+{
+    struct stat info;
+    if (lstat(folder, &info) < 0 || !S_ISDIR(info.st_mode) || info.st_uid != geteuid())
+        return false;
+    ML_AUTO_FREE char *lock = ml_asprintf("%s/" LOCK_NAME, folder);
+    int fd = open(lock, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    bool left = is_lock_of(fd, &info) && flock(fd, LOCK_EX | LOCK_NB) == 0;
+    close(fd);
+    return left;
+}
+
+/* Removes the folders of processes that were killed before they could. */
+static void remove_abandoned_folders(const char *parent)
+{
+    DIR *all = opendir(parent);
+    const struct dirent *entry;
+    while (all && (entry = readdir(all))) {
+        if (strncmp(entry->d_name, FOLDER_PREFIX, strlen(FOLDER_PREFIX)) != 0)
+            continue;
+        ML_AUTO_FREE char *folder = ml_asprintf("%s/%s", parent, entry->d_name);
+        if (is_abandoned_folder(folder))
+            process_path_remove(AT_FDCWD, folder);
+    }
+    if (all)
+        closedir(all);
+}
+
+/* The lock file gets its name only once it is locked: remove_abandoned_folders of another process
+ * would take an unlocked one for abandoned. */
+static int lock_dev_folder(struct dev_folder *self)
+{
+    ML_AUTO_FREE char *beside = ml_asprintf("%s/" LOCK_NAME ".new", self->path);
+    ML_AUTO_FREE char *lock = ml_asprintf("%s/" LOCK_NAME, self->path);
+    self->lock = open(beside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    struct stat info;
+    if (self->lock < 0 || flock(self->lock, LOCK_EX | LOCK_NB) < 0 || stat(self->path, &info) < 0)
+        return -1;
+    ML_AUTO_FREE char *text = describe_folder(&info);
+    if (write(self->lock, text, strlen(text)) != (ssize_t)strlen(text))
+        return -1;
+    return rename(beside, lock);
+}
+
+/* Also removes the folders of processes that were killed before they could. `self` is zero, and has
+ * to be removed after an error, too. ML_EIO. */
+static int make_dev_folder(struct dev_folder *self, struct ml_err *err)
+{
+    const char *parent = getenv("TMPDIR");
+    parent = parent && *parent ? parent : "/tmp";
+    remove_abandoned_folders(parent);
+    char *path = ml_asprintf("%s/" FOLDER_PREFIX "XXXXXX", parent);
+    if (!mkdtemp(path)) {
+        int r = ml_err_set(err, ML_EIO,
+                           "%s: cannot be made: %s; TMPDIR says where, a folder that you may write",
+                           path, strerror(errno));
+        free(path);
+        return r;
+    }
+    *self = (struct dev_folder){.path = path, .lock = -1};
+    if (lock_dev_folder(self) < 0)
+        return ml_err_set(err, ML_EIO, "%s/" LOCK_NAME ": cannot be made: %s", path,
+                          strerror(errno));
+    return 0;
+}
+
+static void remove_dev_folder(struct dev_folder *self)
+{
+    if (!self->path)
+        return;
+    process_path_remove(AT_FDCWD, self->path);
+    if (self->lock >= 0)
+        close(self->lock);
+    free(ml_take(&self->path));
+}
+
+/* ---- fields that scripts read and that their kinds do not have ---- */
+
+static void log_wrong_field(void *context, const char *file, const char *text)
+{
+    struct ml_log *log = context;
+    ml_warn(log, "dev", "a script reads a field that its kind does not have", ML_S("file", file),
+            ML_S("error", text));
+}
+
+static int log_wrong_fields_of(struct ml_server_lua *lua, const char *path, struct ml_log *log,
+                               struct ml_err *err)
+{
+    ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
+    ML_AUTO(ml_buf_fini) struct ml_buf asked = ML_BUF_INIT;
+    struct ml_json_writer writer;
+    struct ml_err unread = ML_ERR_INIT;
+    if (ml_files_read(&files, &ml_files_scripts, path, &unread) < 0)
+        return 0; /* the operator says so */
+    ml_json_writer_init(&writer, &asked);
+    ml_json_begin_object(&writer);
+    ml_json_put_string(&writer, "path", ml_str_of(path));
+    ml_json_key(&writer, ML_STR("files"));
+    ml_json_begin_array(&writer);
+    ml_script_fields_put(&writer, &files, NULL);
+    ml_json_end_array(&writer);
+    ml_json_end_object(&writer);
+    return ml_script_fields_ask(lua, "cluster.dev.fields", ml_buf_str(&asked), log_wrong_field, log,
+                                err);
+}
+
+/* Logs what the scripts at these paths (NULL ends them) read wrongly by the kinds that the embedded
+ * API server serves now, each once for a text. ML_ESCRIPT. */
+static int log_wrong_fields(struct ml_server_lua *lua, const char *const *paths, struct ml_log *log,
+                            struct ml_err *err)
+{
+    int r = 0;
+    for (size_t i = 0; paths[i] && r == 0; i++)
+        r = log_wrong_fields_of(lua, paths[i], log, err);
+    return r;
+}
+
+/* ---- the cluster ---- */
 
 #define NO_NETWORK                                                                                 \
     "pods share this machine's network: Services, names and addresses are not their own. Allow "   \
@@ -59,10 +336,10 @@ struct ml_dev {
     struct ml_processes *processes;
     struct ml_pod_network *network; /* NULL: pods are in the machine's */
     struct ml_relay *relay;
-    struct ml_way_out *way_out;
+    struct ml_egress *egress;
     struct ml_http_client *prober; /* of pods' HTTP probes */
     struct ml_http_client *asker;  /* of the API server: asks webhooks and pods */
-    struct ml_dev_folder folder;   /* for logs and pods */
+    struct dev_folder folder;      /* for logs and pods */
     char *kubeconfig;              /* the file that was written */
     char token[TOKEN_LEN + 1];
     struct ml_apiserver *server;
@@ -88,8 +365,8 @@ struct ml_dev {
 static int call_dev_lua(struct ml_dev *self, const char *function, struct ml_str argument,
                         struct ml_buf *result, struct ml_err *err)
 {
-    struct ml_trusted *trusted = ml_apiserver_trusted(self->server);
-    return ml_trusted_call(trusted, "cluster.dev", function, argument, result, err);
+    struct ml_server_lua *lua = ml_apiserver_lua(self->server);
+    return ml_server_lua_call(lua, "cluster.dev", function, argument, result, err);
 }
 
 /* ---- the end ---- */
@@ -105,7 +382,8 @@ static int count_running(struct ml_dev *self, const char *function)
     return 0;
 }
 
-/* Leaves the loop when no container runs any more. The node kills what exceeds its grace period. */
+/* Leaves the loop when no container runs any more. The kubelet kills containers that exceed their
+ * grace period. */
 static void check_end(void *context)
 {
     struct ml_dev *self = context;
@@ -130,7 +408,7 @@ static void remove_dev_files(struct ml_dev *self)
 {
     if (self->kubeconfig)
         unlink(self->kubeconfig);
-    ml_dev_folder_remove(&self->folder);
+    remove_dev_folder(&self->folder);
     free(self->kubeconfig);
 }
 
@@ -141,7 +419,7 @@ static void say_alive(void *context)
     ml_timer_start(&self->alive, ALIVE_NS);
 }
 
-/* Lua does not return to the loop, so nothing but this is freed. Writes that were answered are
+/* Lua does not return to the loop, so only this is freed. Writes that were answered are
  * kept. */
 static void end_at_once(void *context)
 {
@@ -303,7 +581,7 @@ static int keep_authority(struct ml_dev *self)
     struct ml_tls_authority *authority;
     int r = ml_tls_authority_open(self->opts.data, ml_clock_real(), &authority, self->err);
     if (r == 0)
-        ml_trusted_set_authority(ml_apiserver_trusted(self->server), authority);
+        ml_server_lua_set_authority(ml_apiserver_lua(self->server), authority);
     return r;
 }
 
@@ -331,7 +609,7 @@ static int make_dev_server(struct ml_dev *self)
     };
     int r = ml_apiserver_new(&options, &self->server, self->err);
     if (r == 0)
-        self->stop.trusted = ml_apiserver_trusted(self->server);
+        self->stop.lua = ml_apiserver_lua(self->server);
     return r == 0 && self->opts.data ? keep_authority(self) : r;
 }
 
@@ -372,7 +650,7 @@ static void write_dev_images(struct ml_dev *self, struct ml_json_writer *writer)
     ml_json_begin_object(writer);
     for (size_t i = 0; self->opts.images[i]; i++) {
         struct ml_str words = ml_str_of(self->opts.images[i]), name = ml_str_cut(&words, '=');
-        ML_AUTO_FREE char *path = ml_dev_image_program(&words);
+        ML_AUTO_FREE char *path = find_image_program(&words);
         ml_json_key(writer, name);
         ml_json_begin_array(writer);
         ml_json_string(writer, ml_str_of(path ? path : ""));
@@ -390,7 +668,7 @@ static int start_dev_cluster(struct ml_dev *self)
     ml_json_writer_init(&writer, &settings);
     ml_json_begin_object(&writer);
     ml_json_put_string(&writer, "pods", ml_str_of(self->opts.pods ? self->opts.pods : "process"));
-    ml_json_put_int(&writer, "max_pods", ml_dev_opts_max_pods(&self->opts));
+    ml_json_put_int(&writer, "max_pods", max_pods_of(&self->opts));
     ml_json_put_string(&writer, "directory", ml_str_of(self->folder.path));
     ml_json_put_string(&writer, "ca", ml_str_of(ml_embedded_http_ca(self->http)));
     write_dev_images(self, &writer);
@@ -406,7 +684,7 @@ static void on_script_live(void *context)
 {
     struct ml_dev *self = context;
     struct ml_err err = ML_ERR_INIT;
-    if (ml_own_webhooks_register(self->operator, ml_apiserver_trusted(self->server), &err) < 0)
+    if (ml_local_webhooks_register(self->operator, ml_apiserver_lua(self->server), &err) < 0)
         ml_error(&self->log, "dev", "webhooks cannot be registered", ML_ERR(&err));
     ml_timer_start(&self->fields_check, FIELDS_CHECK_NS);
 }
@@ -415,8 +693,7 @@ static void check_script_fields(void *context)
 {
     struct ml_dev *self = context;
     struct ml_err err = ML_ERR_INIT;
-    if (ml_dev_fields_log(ml_apiserver_trusted(self->server), self->opts.scripts, &self->log,
-                          &err) < 0)
+    if (log_wrong_fields(ml_apiserver_lua(self->server), self->opts.scripts, &self->log, &err) < 0)
         ml_error(&self->log, "dev", "the fields that scripts read cannot be checked", ML_ERR(&err));
 }
 
@@ -432,7 +709,7 @@ static void put_expected_kinds(const char *path, struct ml_json_writer *writer)
     ml_batch_load(&batch, &files, &opts);
     for (size_t i = 0; i < files.count; i++)
         if (batch.entries[i].verdict == ML_BATCH_CONTROLLER)
-            ml_own_webhooks_put_kind(ml_script_declaration(batch.entries[i].script), writer);
+            ml_local_webhooks_put_kind(ml_script_declaration(batch.entries[i].script), writer);
 }
 
 /* Manifests of these kinds wait until the webhooks of their scripts are there: an object that came
@@ -487,9 +764,9 @@ static int open_dev_outbound(struct ml_dev *self)
 /* The node makes it while the host goes on. */
 static int begin_pod_network(struct ml_dev *self)
 {
-    if (ml_dev_opts_lack_network(&self->opts))
+    if (lacks_pod_network(&self->opts))
         ml_info(&self->log, "dev", LOCAL_NETWORK, ML_S("bind_address", self->opts.bind_address));
-    if (!ml_dev_opts_want_network(&self->opts))
+    if (!wants_pod_network(&self->opts))
         return 0;
     return ml_pod_network_new(&self->network, self->err);
 }
@@ -502,7 +779,7 @@ static void end_pod_network(struct ml_dev *self)
         return;
     self->relay = ml_relay_new(self->loop);
     if (ml_pod_network_wait(self->network, &err) == 0 &&
-        ml_way_out_new(self->loop, self->network, self->relay, &self->way_out, &err) == 0)
+        ml_egress_new(self->loop, self->network, self->relay, &self->egress, &err) == 0)
         return;
     ml_warn(&self->log, "dev", NO_NETWORK, ML_ERR(&err));
     ml_pod_network_free(ml_take(&self->network));
@@ -514,11 +791,11 @@ static void add_dev_libraries(struct ml_dev *self)
     const struct ml_network_library network = {self->network, self->relay};
     const struct ml_http_library http = {self->asker, self->network};
     const struct ml_tcp_library tcp = {self->network};
-    ml_trusted_add_processes(ml_apiserver_trusted(self->server), &library);
-    ml_trusted_add_http(ml_apiserver_trusted(self->server), &http);
-    ml_trusted_add_tcp(ml_apiserver_trusted(self->server), &tcp);
+    ml_server_lua_add_processes(ml_apiserver_lua(self->server), &library);
+    ml_server_lua_add_http(ml_apiserver_lua(self->server), &http);
+    ml_server_lua_add_tcp(ml_apiserver_lua(self->server), &tcp);
     if (self->network)
-        ml_trusted_add_network(ml_apiserver_trusted(self->server), &network);
+        ml_server_lua_add_network(ml_apiserver_lua(self->server), &network);
 }
 
 static void print_address(const struct ml_dev *self)
@@ -532,7 +809,7 @@ static void print_address(const struct ml_dev *self)
 static int build_dev(struct ml_dev *self)
 {
     enum ml_log_level level = ML_LOG_INFO;
-    if (ml_dev_opts_check(&self->opts, self->err) < 0)
+    if (check_dev_opts(&self->opts, self->err) < 0)
         return MOONLOOP_EXIT_USAGE;
     if (self->opts.log_level)
         ml_assert(ml_log_level_parse(self->opts.log_level, &level));
@@ -555,10 +832,10 @@ static int build_dev(struct ml_dev *self)
     catch_stop_signals(self, stop_on_signal);
     self->stop = (struct ml_dev_stop){.end = end_at_once, .context = self};
     ml_dev_stop_watch(&self->stop);
-    if (ml_dev_folder_make(&self->folder, self->err) < 0 || make_admin_token(self) < 0 ||
+    if (make_dev_folder(&self->folder, self->err) < 0 || make_admin_token(self) < 0 ||
         make_dev_server(self) < 0)
         return MOONLOOP_EXIT_BAD;
-    ml_own_webhooks_open(ml_apiserver_trusted(self->server), &self->operator);
+    ml_local_webhooks_open(ml_apiserver_lua(self->server), &self->operator);
     int r = serve_https(self);
     if (r == ML_EINVALID) /* --bind-address */
         return MOONLOOP_EXIT_USAGE;
@@ -575,7 +852,7 @@ static int build_dev(struct ml_dev *self)
     self->manifests = ml_dev_manifests_new(&(struct ml_dev_manifests_opts){
         .loop = self->loop,
         .log = &self->log,
-        .trusted = ml_apiserver_trusted(self->server),
+        .lua = ml_apiserver_lua(self->server),
         .paths = self->opts.manifests,
         .tried = start_dev_operator,
         .context = self,
@@ -598,7 +875,7 @@ static void free_dev(struct ml_dev *self)
         ml_error(&self->log, "dev", "pods may be left", ML_ERR(&err));
     ml_embedded_http_free(self->http);
     ml_apiserver_free(self->server);
-    ml_way_out_free(self->way_out);
+    ml_egress_free(self->egress);
     ml_relay_free(self->relay);
     ml_processes_free(self->processes);
     ml_pod_network_free(self->network);

@@ -6,7 +6,6 @@
 #pragma once
 
 #include "base/err.h"
-#include "base/str.h"
 
 #include <stdbool.h>
 
@@ -34,16 +33,3 @@ struct ml_dev_opts {
 /* Runs until SIGINT, SIGTERM, or idle. Returns an exit code (include/moonloop.h); anything but 0
  * has its reason in `err`. */
 ML_NODISCARD int ml_dev_run(const struct ml_dev_opts *opts, struct ml_err *err);
-
-/* The program at the beginning of `words`, which it takes from there: its absolute path, the
- * caller's to free; NULL when it is none. */
-char *ml_dev_image_program(struct ml_str *words);
-/* Whether pods shall have a network of their own: unless that is not wanted, or, where nothing is
- * said, would not reach the API server. */
-bool ml_dev_opts_want_network(const struct ml_dev_opts *opts);
-/* Whether they shall not, though nobody has said so. */
-bool ml_dev_opts_lack_network(const struct ml_dev_opts *opts);
-/* How many pods the node takes at once; -1: opts->max_pods is no such number. */
-int ml_dev_opts_max_pods(const struct ml_dev_opts *opts);
-/* What is wrong with them: ML_EINVALID and a message that names the option. */
-ML_NODISCARD int ml_dev_opts_check(const struct ml_dev_opts *opts, struct ml_err *err);

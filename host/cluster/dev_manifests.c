@@ -1,5 +1,4 @@
-/* The manifests of `moonloop dev --apply`, applied again whenever their files change. Called by
- * dev.c. */
+/* The manifests of `moonloop dev --apply`, applied again whenever their files change. */
 #include "cluster/dev_manifests.h"
 
 #include "codec/json.h"
@@ -44,14 +43,14 @@ static void write_apply_argument(struct ml_buf *out, const char *path, const str
  * others; the first such entry is the error. */
 static int apply_path(const struct manifest_path *path, struct ml_err *err)
 {
-    struct ml_trusted *trusted = path->all->opts.trusted;
+    struct ml_server_lua *lua = path->all->opts.lua;
     ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
     ML_AUTO(ml_buf_fini) struct ml_buf argument = ML_BUF_INIT;
     int r = ml_files_read(&files, &ml_files_manifests, path->path, err);
     if (r < 0)
         return r;
     write_apply_argument(&argument, path->path, &files);
-    r = ml_trusted_call(trusted, "cluster.dev", "apply", ml_buf_str(&argument), NULL, err);
+    r = ml_server_lua_call(lua, "cluster.dev", "apply", ml_buf_str(&argument), NULL, err);
     if (r == 0 && files.refused_count) {
         *err = files.refused[0].err;
         r = err->kind;

@@ -1,17 +1,17 @@
-/* cluster. What --apply names: the embedded server's Lua applies it when `moonloop dev` starts, and
- * whenever it changes. */
+/* cluster. The manifests of --apply: the embedded server's Lua applies them when `moonloop dev`
+ * starts, and whenever they change. */
 #pragma once
 
 #include "base/log.h"
-#include "cluster/trusted.h"
+#include "cluster/server_lua.h"
 
 struct ml_dev_manifests;
 
 struct ml_dev_manifests_opts {
     struct ml_loop *loop;
     struct ml_log *log;
-    struct ml_trusted *trusted; /* the server's */
-    const char *const *paths;   /* files and folders; NULL ends them */
+    struct ml_server_lua *lua; /* the server's */
+    const char *const *paths;  /* files and folders; NULL ends them */
     /* Each path was tried once, if there is one. Never inside ml_dev_manifests_new. */
     void (*tried)(void *context);
     void *context;
@@ -21,5 +21,5 @@ struct ml_dev_manifests_opts {
 struct ml_dev_manifests *ml_dev_manifests_new(const struct ml_dev_manifests_opts *opts);
 void ml_dev_manifests_free(struct ml_dev_manifests *manifests); /* NULL is fine */
 
-/* Whether the last read of each path succeeded. Lua knows whether applying them did. */
+/* The last read of each path succeeded. Lua knows if applying them did. */
 bool ml_dev_manifests_are_read(const struct ml_dev_manifests *manifests);

@@ -1,8 +1,7 @@
-/* The loop calls what ml_loop_on_signal was given between two pieces of work. This has its own
- * handlers, which call those of the loop, and a timer for work that does not end. The timer counts
- * the CPU time of the process: on a machine with much else to do the loop has as much as on any
- * other.
- */
+/* Between two pieces of work the loop calls the functions that ml_loop_on_signal was given. This
+ * has its own handlers, which call those of the loop, and a timer for work that does not end. The
+ * timer counts the CPU time of the process: on a machine with much else to do the loop has as much
+ * as on any other. */
 #include "cluster/dev_stop.h"
 
 #include <pthread.h>
@@ -58,8 +57,8 @@ static void on_tick(int signo)
             unlink(stop->kubeconfig);
         _exit(0);
     }
-    if (dev_stop.ticks >= TICKS_LUA && stop->trusted && !dev_stop.is_ending)
-        ml_trusted_interrupt(stop->trusted, end_in_lua, (void *)stop);
+    if (dev_stop.ticks >= TICKS_LUA && stop->lua && !dev_stop.is_ending)
+        ml_server_lua_interrupt(stop->lua, end_in_lua, (void *)stop);
 }
 
 static void on_stop_signal(int signo)
@@ -89,8 +88,8 @@ void ml_dev_stop_watch(const struct ml_dev_stop *stop)
 void ml_dev_stop_heard(void)
 {
     dev_stop.ticks = 0;
-    if (dev_stop.stop && dev_stop.stop->trusted)
-        ml_trusted_interrupt(dev_stop.stop->trusted, NULL, NULL);
+    if (dev_stop.stop && dev_stop.stop->lua)
+        ml_server_lua_interrupt(dev_stop.stop->lua, NULL, NULL);
 }
 
 void ml_dev_stop_forget(void)

@@ -2,11 +2,11 @@
  * because Lua or a function of C works without end. */
 #pragma once
 
-#include "cluster/trusted.h"
+#include "cluster/server_lua.h"
 
 /* The parts that a signal ends. They are borrowed until ml_dev_stop_forget. */
 struct ml_dev_stop {
-    struct ml_trusted *trusted; /* NULL: not there yet */
+    struct ml_server_lua *lua;  /* NULL: not there yet */
     const char *kubeconfig;     /* a file that goes in any case; NULL: none yet */
     void (*end)(void *context); /* called from within Lua: ends pods and removes files. The process
                                  * exits when it returns */

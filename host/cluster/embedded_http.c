@@ -107,7 +107,7 @@ static void on_client_request(void *context, struct ml_http_exchange *exchange)
     exchange->received = on_client_bytes;
     exchange->context = call;
     struct ml_tls_client client;
-    bool is_shown = ml_tls_client_of(self->clients, exchange->tls, &client);
+    bool has_certificate = ml_tls_client_of(self->clients, exchange->tls, &client);
     struct ml_apiserver_call *handle = ml_apiserver_handle(
         self->apiserver,
         &(struct ml_apiserver_request){.method = exchange->method,
@@ -117,9 +117,9 @@ static void on_client_request(void *context, struct ml_http_exchange *exchange)
                                        .header_count = exchange->header_count,
                                        .body = exchange->body,
                                        .client = exchange->client,
-                                       .certificate = is_shown ? &client : NULL},
+                                       .certificate = has_certificate ? &client : NULL},
         &sink, call);
-    if (is_shown)
+    if (has_certificate)
         ml_tls_client_fini(&client);
     if (handle) /* else the call is gone */
         call->handle = handle;
@@ -160,8 +160,8 @@ static int make_server_tls(struct ml_embedded_http *self, const struct ml_embedd
                            struct ssl_ctx_st **out, struct ml_err *err)
 {
     struct ml_clock *clock = opts->clock ? opts->clock : ml_clock_real();
-    struct ml_tls_authority *authority = ml_trusted_authority(ml_apiserver_trusted(opts->server),
-                                                              err);
+    struct ml_tls_authority *authority = ml_server_lua_authority(ml_apiserver_lua(opts->server),
+                                                                 err);
     if (!authority)
         return err->kind;
     struct ml_tls_identity identity;

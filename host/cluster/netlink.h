@@ -1,6 +1,6 @@
 /* cluster. Links, addresses and routes by rtnetlink, in the network namespace in which the socket
  * was opened. Each call waits for the kernel's answer; false: it failed, errno says why. Only for
- * the node of pod_network.h: it may block. */
+ * the netns helper of pod_network.h: it may block. */
 #pragma once
 
 #include <netinet/in.h>
@@ -37,10 +37,10 @@ struct netlink_table {
 /* All addresses of the range are this namespace's own. */
 ML_NODISCARD bool netlink_add_own_range(const struct netlink_table *table, struct in_addr range,
                                         unsigned prefix);
-/* Those of this range are refused at once: there is no way to them. */
+/* Addresses of this range are refused at once: there is no way to them. */
 ML_NODISCARD bool netlink_add_unreachable(const struct netlink_table *table, struct in_addr range,
                                           unsigned prefix);
-/* For those of this range the table says nothing. */
+/* For addresses of this range the table says nothing. */
 ML_NODISCARD bool netlink_add_exception(const struct netlink_table *table, struct in_addr range,
                                         unsigned prefix);
 /* Packets that come in at the interface `name`, or, if that is NULL, those that have the mark, are

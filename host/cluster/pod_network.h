@@ -1,11 +1,12 @@
-/* cluster. A network of their own for pods, in network namespaces that the machine's own network
- * knows nothing of (docs/decisions/0013): a bridge in the namespace of the *node*, and for each pod
- * a namespace with an interface at that bridge. No rights are needed: all of them belong to a user
- * namespace of their own.
+/* cluster. A network of their own for pods, in network namespaces that are separate from the
+ * machine's own network (docs/decisions/0013): a bridge in the namespace of the node, and for each
+ * pod a namespace with an interface at that bridge. No rights are needed: all of them belong to a
+ * user namespace of their own.
  *
- * A process, the node, is forked once and lives in there. It makes what is asked for and hands over
- * the descriptors, so that the host can listen and connect in a network in which it is not. Each
- * call waits for the node's answer: some 50 us for a socket, some milliseconds for a pod. */
+ * A process, the netns helper, is forked once and lives in there. It makes what it is asked for and
+ * hands over the descriptors, so that the host can listen and connect in a network that is not its
+ * own. Each call waits for the helper's answer: some 50 us for a socket, some milliseconds for a
+ * pod. */
 #pragma once
 
 #include <netinet/in.h>
@@ -20,20 +21,20 @@
 
 struct ml_pod_network;
 
-/* Forks the node; start it early, as it keeps a copy of the host's memory of that moment. ML_EIO.
+/* Forks the helper; start it early, as it keeps a copy of the host's memory of that moment. ML_EIO.
  */
 ML_NODISCARD int ml_pod_network_new(struct ml_pod_network **out, struct ml_err *err);
 /* Waits until the network is there; once, before all other calls. ML_EIO: the machine does not
  * allow it, with the reason. */
 ML_NODISCARD int ml_pod_network_wait(struct ml_pod_network *network, struct ml_err *err);
-/* What pods and sockets are left stays. NULL is fine. */
+/* Pods and sockets that are left stay. NULL is fine. */
 void ml_pod_network_free(struct ml_pod_network *network);
 
-/* Whether pods reach an address over the way out: it is neither of the cluster nor of a loopback,
- * nor link-local or of a metadata service, nor for many (net/address.h). */
+/* Pods reach the address by egress.h: it is neither of the cluster nor of a loopback, nor
+ * link-local or of a metadata service, nor for many (net/address.h). */
 bool ml_pod_network_is_outside(struct in_addr address);
-/* Whether an address is a pod's, or the node's. Those of services are not: machines at home often
- * have addresses of that range. */
+/* The address is a pod's, or the node's. Addresses of services do not count: machines at
+ * home often have addresses of that range. */
 bool ml_pod_network_has(struct in_addr address);
 
 /* A pod with this address. `out_fd` stands for its network namespace, which lives as long as the
@@ -46,14 +47,14 @@ struct ml_pod_socket {
     int protocol;           /* of SOCK_RAW: IPPROTO_TCP, _UDP or _ICMP */
     struct in_addr address; /* of the node or of a service, or any that is outside */
     uint16_t port;          /* 0: it is not bound */
-    bool is_outside;        /* SOCK_STREAM at an address outside, in its place: way_out.h */
+    bool is_outside;        /* SOCK_STREAM at an address outside, in its place: egress.h */
 };
 
 /* A non-blocking socket in the node's network; it listens if it is bound and of type SOCK_STREAM.
  * Whatever a pod sends to an address outside comes to the node: a raw socket gets a copy, and may
- * send in the name of any address. What it sends has ML_POD_NETWORK_MARK; if that is for an
- * address outside, it comes to the node, too. The caller closes it. ML_EIO: with the reason, such
- * as a port that is taken. */
+ * send in the name of any address. Its packets have ML_POD_NETWORK_MARK; one for an address outside
+ * comes to the node, too. The caller closes it. ML_EIO: with the reason, such as a port that is
+ * taken. */
 ML_NODISCARD int ml_pod_network_socket(struct ml_pod_network *network,
                                        const struct ml_pod_socket *wanted, int *out_fd,
                                        struct ml_err *err);

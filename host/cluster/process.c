@@ -1,6 +1,10 @@
+/* Local processes as the host has them: forks the supervisor, sends it requests, delivers output
+ * and ends, and writes standard input. */
 #include "cluster/process.h"
 
 #include <errno.h>
+#include <event2/buffer.h>
+#include <event2/event.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,17 +15,220 @@
 
 #include "cluster/process_internal.h"
 
+/* ---- what the host writes to the standard input of a process ---- */
+
+struct process_input {
+    struct ml_loop *loop;
+    int fd;                 /* -1: not there yet, or closed */
+    struct event *writable; /* waits, when something waits in the host */
+    struct evbuffer *bytes; /* that wait; NULL: nothing is taken any more */
+    bool is_ending;         /* closed once nothing waits */
+    bool owes_drained;      /* the writer knows that much waits, and waits for drained() */
+    void (*drained)(void *context);
+    void *context;
+};
+
+static void process_input_init(struct process_input *input, struct ml_loop *loop,
+                               void (*drained)(void *context), void *context)
+{
+    *input = (struct process_input){
+        .loop = loop, .fd = -1, .bytes = evbuffer_new(), .drained = drained, .context = context};
+    ml_assert(input->bytes != NULL);
+}
+
+/* Closes; drained() is not called. */
+static void process_input_fini(struct process_input *input)
+{
+    if (input->writable)
+        event_free(ml_take(&input->writable));
+    if (input->bytes)
+        evbuffer_free(ml_take(&input->bytes));
+    if (input->fd >= 0)
+        close(input->fd);
+    input->fd = -1;
+}
+
+static size_t count_waiting(const struct process_input *input)
+{
+    return input->bytes ? evbuffer_get_length(input->bytes) : 0;
+}
+
+/* Writes as much as is taken. False when nobody takes any more. */
+static bool write_waiting(struct process_input *input)
+{
+    int written = 1;
+    while (count_waiting(input) > 0 && written > 0)
+        written = evbuffer_write(input->bytes, input->fd);
+    return written > 0 || errno == EAGAIN || errno == EINTR;
+}
+
+static void flush_input(struct process_input *input)
+{
+    if (input->fd < 0)
+        return;
+    bool is_taken = write_waiting(input);
+    if (!is_taken || (input->is_ending && count_waiting(input) == 0))
+        process_input_fini(input);
+    else if (count_waiting(input) > 0)
+        event_add(input->writable, NULL);
+}
+
+static void tell_drained(struct process_input *input)
+{
+    if (!input->owes_drained || count_waiting(input) >= ML_PROCESS_INPUT_LOW)
+        return;
+    input->owes_drained = false;
+    if (input->drained)
+        input->drained(input->context);
+}
+
+static void on_input_writable(evutil_socket_t fd, short what, void *context)
+{
+    struct process_input *input = context;
+    (void)fd, (void)what;
+    flush_input(input);
+    tell_drained(input);
+}
+
+/* From now on input is written to `fd`, which is owned and does not block. */
+static void process_input_connect(struct process_input *input, int fd)
+{
+    if (!input->bytes) {
+        close(fd);
+        return;
+    }
+    input->fd = fd;
+    input->writable = event_new(ml_loop_base(input->loop), fd, EV_WRITE, on_input_writable, input);
+    ml_assert(input->writable != NULL);
+    if (count_waiting(input) > 0 || input->is_ending)
+        event_active(input->writable, EV_WRITE, 0); /* from the loop, as drained() has to be */
+}
+
+static size_t process_input_write(struct process_input *input, struct ml_str bytes)
+{
+    size_t before = count_waiting(input);
+    if (!input->bytes || input->is_ending)
+        return 0;
+    if (bytes.len > ML_PROCESS_INPUT_MAX - before)
+        return ML_PROCESS_INPUT_FULL;
+    evbuffer_add(input->bytes, bytes.ptr, bytes.len);
+    if (before == 0)
+        flush_input(input);
+    size_t waiting = count_waiting(input);
+    input->owes_drained |= waiting >= ML_PROCESS_INPUT_LOW;
+    return waiting;
+}
+
+static void process_input_end(struct process_input *input)
+{
+    input->is_ending = true;
+    if (count_waiting(input) == 0)
+        flush_input(input);
+}
+
+/* Nobody reads any more: drops what waits. */
+static void process_input_break(struct process_input *input)
+{
+    process_input_fini(input);
+    tell_drained(input);
+}
+
+/* ---- a request, and what connects host and process ---- */
+
+static void close_open_fds(const int *fds, size_t count)
+{
+    int saved = errno;
+    for (size_t i = 0; i < count; i++) {
+        if (fds[i] >= 0)
+            close(fds[i]);
+    }
+    errno = saved;
+}
+
+/* The host's ends of the pipes and sockets of a process, and the other ends; -1 where there is
+ * none. */
+struct ends {
+    int ours[PROCESS_FD_COUNT];
+    int theirs[PROCESS_FD_COUNT];
+};
+
+static bool open_pipe(int *reader, int *writer)
+{
+    int fds[2];
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return false;
+    *reader = fds[0];
+    *writer = fds[1];
+    return true;
+}
+
+static bool open_sockets(int *ours, int *theirs)
+{
+    int fds[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
+        return false;
+    *ours = fds[0];
+    *theirs = fds[1];
+    return true;
+}
+
+/* Leaves in `ends` whatever was opened, also on failure; all is -1 before. */
+static bool open_ends(struct ends *ends, const struct ml_process_opts *opts)
+{
+    int *ours = ends->ours, *theirs = ends->theirs;
+    theirs[PROCESS_FD_REQUEST] = process_request_open(
+        opts, opts->beside ? ml_process_pid(opts->beside) : 0);
+    if (theirs[PROCESS_FD_REQUEST] < 0 ||
+        !open_sockets(&ours[PROCESS_FD_CONTROL], &theirs[PROCESS_FD_CONTROL]))
+        return false;
+    if (opts->terminal)
+        return open_sockets(&ours[PROCESS_FD_OUTPUT], &theirs[PROCESS_FD_OUTPUT]);
+    return open_pipe(&ours[PROCESS_FD_OUTPUT], &theirs[PROCESS_FD_OUTPUT]) &&
+           (!opts->errors || open_pipe(&ours[PROCESS_FD_ERRORS], &theirs[PROCESS_FD_ERRORS])) &&
+           (!opts->has_input || open_pipe(&theirs[PROCESS_FD_INPUT], &ours[PROCESS_FD_INPUT]));
+}
+
+/* Sends a request over the socket `supervisor`, and returns the host's ends of the pipes and
+ * sockets between the two, which do not block; -1 where there is none. False and errno: it was not
+ * sent. */
+static bool process_submit(int supervisor, const struct ml_process_opts *opts,
+                           int ours[PROCESS_FD_COUNT])
+{
+    struct ends ends;
+    memset(&ends, -1, sizeof ends);
+    bool sent = open_ends(&ends, opts);
+    if (sent) {
+        int fds[PROCESS_FD_COUNT];
+        memcpy(fds, ends.theirs, sizeof fds);
+        fds[PROCESS_FD_NETWORK] = opts->has_network ? opts->network : -1; /* stays the caller's */
+        sent = process_fds_send(supervisor, fds);
+    }
+    close_open_fds(ends.theirs, PROCESS_FD_COUNT);
+    if (!sent) {
+        close_open_fds(ends.ours, PROCESS_FD_COUNT);
+        return false;
+    }
+    for (size_t i = 0; i < PROCESS_FD_COUNT; i++) {
+        if (ends.ours[i] >= 0)
+            fcntl(ends.ours[i], F_SETFL, O_NONBLOCK);
+    }
+    memcpy(ours, ends.ours, sizeof ends.ours);
+    return true;
+}
+
+/* ---- processes ---- */
+
 #define PIECE_BYTES    (16 * 1024)
 #define PIECES_AT_ONCE 64 /* of what is left in the pipe at the end */
 
 struct ml_processes {
     struct ml_loop *loop;
     int socket;
-    pid_t warden;
+    pid_t supervisor;
     size_t count; /* not freed yet */
 };
 
-/* What is read, as it comes; by `fire` of a watch. */
+/* A descriptor that is read as bytes come, by the callback of a watch. */
 struct stream {
     int fd; /* -1: at its end */
     struct ml_loop_watch *watch;
@@ -47,7 +254,7 @@ struct ml_process {
     struct ml_process_end end;
 };
 
-/* ---- the warden ---- */
+/* ---- the supervisor ---- */
 
 int ml_processes_new(struct ml_loop *loop, struct ml_processes **out, struct ml_err *err)
 {
@@ -57,7 +264,7 @@ int ml_processes_new(struct ml_loop *loop, struct ml_processes **out, struct ml_
     pid_t pid = fork();
     if (pid == 0) {
         close(sockets[0]);
-        process_warden(sockets[1]);
+        process_supervisor(sockets[1]);
     }
     int failed = errno;
     close(sockets[1]);
@@ -66,7 +273,7 @@ int ml_processes_new(struct ml_loop *loop, struct ml_processes **out, struct ml_
         return ml_err_set(err, ML_EIO, "start processes: %s", strerror(failed));
     }
     struct ml_processes *processes = ml_new(struct ml_processes);
-    *processes = (struct ml_processes){.loop = loop, .socket = sockets[0], .warden = pid};
+    *processes = (struct ml_processes){.loop = loop, .socket = sockets[0], .supervisor = pid};
     *out = processes;
     return 0;
 }
@@ -82,7 +289,7 @@ int ml_processes_try_container(const char *folder, struct ml_err *err)
 void ml_processes_end(struct ml_processes *processes)
 {
     close(processes->socket);
-    while (waitpid(processes->warden, NULL, 0) < 0 && errno == EINTR)
+    while (waitpid(processes->supervisor, NULL, 0) < 0 && errno == EINTR)
         ;
 }
 
@@ -243,13 +450,13 @@ static void fill_process_end(struct ml_process *process, const struct process_re
                  process->opts.count_max);
 }
 
-/* The keeper reports; a socket that closes without a report: the keeper was killed. */
-static void on_keeper_report(void *context)
+/* The shim reports; a socket that closes without a report: the shim was killed. */
+static void on_shim_report(void *context)
 {
     struct ml_process *process = context;
     struct process_report report;
     ssize_t len;
-    do /* a keeper that exits with an unread command resets the socket before its report is read */
+    do /* a shim that exits with an unread command resets the socket before its report is read */
         len = recv(process->control.fd, &report, sizeof report, 0);
     while (len < 0 && (errno == EINTR || errno == ECONNRESET));
     if (len < 0 && errno == EAGAIN)
@@ -296,7 +503,7 @@ static void connect_process(struct ml_process *process, const int ours[PROCESS_F
     process->control.fd = ours[PROCESS_FD_CONTROL];
     watch_output(process);
     watch_errors(process);
-    process->control.watch = ml_loop_watch_fd(loop, process->control.fd, on_keeper_report, process);
+    process->control.watch = ml_loop_watch_fd(loop, process->control.fd, on_shim_report, process);
     process_input_init(&process->input, loop, on_input_drained, process);
     if (!process->opts.has_input)
         process_input_fini(&process->input);
@@ -330,7 +537,7 @@ void ml_process_free(struct ml_process *process)
 {
     if (!process)
         return;
-    close_stream(&process->control); /* upon which the keeper kills all */
+    close_stream(&process->control); /* upon which the shim kills all */
     close_process_ends(process);
     ml_timer_stop(&process->killer);
     ml_task_cancel(&process->resume);

@@ -2,10 +2,10 @@
  * nothing of them is left, including daemons that they started; they do not outlive this process
  * either, however it ends.
  *
- * The host only sends requests: a warden, forked once, forks a keeper for each process. The keeper
+ * The host only sends requests: a supervisor, forked once, forks a shim for each process. The shim
  * is the parent of the process and adopts its orphans; it kills them all when the process has
  * ended, or when the host's end of its socket is closed. So the host has a single child to reap.
- * Start the warden early: it keeps a copy of the host's memory of that moment. */
+ * Start the supervisor early: it keeps a copy of the host's memory of that moment. */
 #pragma once
 
 #include "base/err.h"
@@ -22,7 +22,7 @@
 struct ml_processes;
 struct ml_process;
 
-/* Forks the warden. ML_EIO. */
+/* Forks the supervisor. ML_EIO. */
 ML_NODISCARD int ml_processes_new(struct ml_loop *loop, struct ml_processes **out,
                                   struct ml_err *err);
 /* Free all processes first; waits until the last of them is dead. NULL is fine. */
@@ -31,8 +31,8 @@ void ml_processes_free(struct ml_processes *processes);
  * program, at any time. */
 void ml_processes_end(struct ml_processes *processes);
 
-/* Whether the system allows containers to this user: makes one in `folder`, an existing empty one,
- * and waits for it: some milliseconds. ML_EIO, with what is not allowed. */
+/* Makes a container in `folder`, which exists and is empty, and waits for it, some milliseconds. 0:
+ * the system allows containers to this user. ML_EIO, with the reason: it does not. */
 ML_NODISCARD int ml_processes_try_container(const char *folder, struct ml_err *err);
 
 struct ml_process_end {
@@ -43,7 +43,7 @@ struct ml_process_end {
     char message[ML_PROCESS_SAYS_MAX]; /* "" or why it did not start or was killed */
 };
 
-/* What a container has at a path, beside the machine's tools. */
+/* A volume or a folder at a path of a container, beside the machine's tools. */
 struct ml_process_mount {
     const char *source;  /* a folder or a file of the machine; NULL: a folder is made, no more */
     const char *subpath; /* what of the source, made if it is missing; links that lead out of the
@@ -98,7 +98,7 @@ struct ml_process_opts {
 };
 
 /* Returns at once; whether the command could be started comes from the loop, in `ended`. Strings
- * are copied. ML_EIO: no descriptors, or the warden is gone. */
+ * are copied. ML_EIO: no descriptors, or the supervisor is gone. */
 ML_NODISCARD int ml_process_start(struct ml_processes *processes,
                                   const struct ml_process_opts *opts, struct ml_process **out,
                                   struct ml_err *err);
@@ -115,8 +115,7 @@ void ml_process_stop(struct ml_process *process, int64_t grace_ns);
 void ml_process_pause(struct ml_process *process, bool paused);
 
 /* Writes to the standard input. Never blocks: returns how many bytes wait in the host then, or
- * ML_PROCESS_INPUT_FULL. What a process does not read, because it has ended or closed its input, is
- * dropped: 0. */
+ * ML_PROCESS_INPUT_FULL. If the process has ended or closed its input, the bytes are dropped: 0. */
 size_t ml_process_write(struct ml_process *process, struct ml_str bytes);
 /* The process reads the end of its input behind what was written. A terminal has none: nothing
  * happens, as with runtimes of containers. */

@@ -1,13 +1,13 @@
 #include "cluster/process_child.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
-
-#include "base/base.h"
 
 /* Closes the host's descriptors, or its peers would not see them closed when it ends. */
 static void close_inherited_fds(int socket)
@@ -59,4 +59,56 @@ void process_child_begin(int socket, const char *name)
     close_inherited_fds(socket);
     wipe_inherited_environment();
     reset_inherited_signals();
+}
+
+union descriptors {
+    struct cmsghdr head; /* for its alignment */
+    char space[CMSG_SPACE(sizeof(int) * PROCESS_CHILD_FDS_MAX)];
+};
+
+bool process_child_send(int socket, const void *bytes, size_t len, const int *fds, size_t count)
+{
+    union descriptors control = {.space = {0}};
+    struct iovec data = {(void *)bytes, len};
+    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1};
+    if (count > 0) {
+        message.msg_control = control.space;
+        message.msg_controllen = CMSG_SPACE(sizeof(int) * count);
+        struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+        head->cmsg_level = SOL_SOCKET;
+        head->cmsg_type = SCM_RIGHTS;
+        head->cmsg_len = CMSG_LEN(sizeof(int) * count);
+        memcpy(CMSG_DATA(head), fds, sizeof(int) * count);
+    }
+    return sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)len;
+}
+
+ssize_t process_child_receive(int socket, void *bytes, size_t len, int fds[PROCESS_CHILD_FDS_MAX],
+                              size_t *count, int flags)
+{
+    union descriptors control;
+    int all[sizeof control / sizeof(int)];
+    struct iovec data = {bytes, len};
+    struct msghdr message = {.msg_iov = &data,
+                             .msg_iovlen = 1,
+                             .msg_control = control.space,
+                             .msg_controllen = sizeof control.space};
+    ssize_t received;
+    *count = 0;
+    do
+        received = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | flags);
+    while (received < 0 && errno == EINTR);
+    const struct cmsghdr *head = received > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (!head || head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
+        return received;
+    size_t found = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    memcpy(all, CMSG_DATA(head), found * sizeof(int)); /* CMSG_SPACE may have room for one more */
+    for (size_t i = 0; i < found; i++) {
+        if (i < PROCESS_CHILD_FDS_MAX)
+            fds[i] = all[i];
+        else
+            close(all[i]);
+    }
+    *count = ML_MIN(found, (size_t)PROCESS_CHILD_FDS_MAX);
+    return received;
 }

@@ -1,4 +1,10 @@
-#include "cluster/process_container.h"
+/* Containers: processes in user, mount, pid, ipc and uts namespaces of their own, with the root of
+ * process_root.c. They need no rights of the machine, and have none there: the user that they see
+ * is the host's user, under another number.
+ *
+ * The first process of a container is an init: it starts the command, passes signals on, reaps
+ * orphans, and ends with the command. The kernel then kills all that is left in the container. */
+#include "cluster/process_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,12 +20,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cluster/process_exec.h"
-#include "cluster/process_root.h"
-
 #define NAMESPACES (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS)
 
-/* What runtimes of containers leave to root in one. It says nothing outside of the container. */
+/* Capabilities that container runtimes leave to root. They are worth nothing outside of the
+ * container. */
 #define CAPABILITY(name) (UINT64_C(1) << CAP_##name)
 #define ROOT_CAPABILITIES                                                                          \
     (CAPABILITY(CHOWN) | CAPABILITY(DAC_OVERRIDE) | CAPABILITY(FOWNER) | CAPABILITY(FSETID) |      \
@@ -36,13 +40,13 @@ static pid_t clone_process(unsigned long flags)
 static void send_child_report(int reports, const struct process_report *report)
 {
     ssize_t written = write(reports, report, sizeof *report);
-    (void)written; /* if the keeper is gone, so is this process */
+    (void)written; /* if the shim is gone, so is this process */
 }
 
 /* ---- entering ---- */
 
-/* `reports` is the keeper's pipe: without a reader the keeper has ended before this call. */
-static void die_with_keeper(const int reports[2])
+/* `reports` is the shim's pipe: without a reader the shim has ended before this call. */
+static void die_with_shim(const int reports[2])
 {
     struct pollfd broken = {reports[1], 0, 0};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -114,8 +118,8 @@ static int compare_fds(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* Closes what the keeper had open, but these. Sorts them. */
-static void close_keeper_fds(int *kept, size_t count)
+/* Closes what the shim had open, but these. Sorts them. */
+static void close_shim_fds(int *kept, size_t count)
 {
     int next = 3;
     qsort(kept, count, sizeof(*kept), compare_fds);
@@ -170,9 +174,9 @@ ML_NORETURN static void run_init(const struct process_request *request,
     int signals = signalfd(-1, &all, SFD_CLOEXEC);
     prctl(PR_SET_NAME, "moonloop-init");
     setsid();
-    close_keeper_fds((int[]){stdio->input, stdio->output, stdio->errors, reports, signals}, 5);
+    close_shim_fds((int[]){stdio->input, stdio->output, stdio->errors, reports, signals}, 5);
     pid_t command = init_start_command(request, stdio, reports);
-    close_keeper_fds((int[]){reports, signals}, 2);
+    close_shim_fds((int[]){reports, signals}, 2);
     send_child_report(reports, &report);
     for (;;) {
         if (read(signals, &info, sizeof info) != sizeof info)
@@ -192,7 +196,7 @@ pid_t process_container_start(const struct process_request *request,
     if (pid != 0)
         return pid;
     struct process_report report = {0};
-    die_with_keeper(reports);
+    die_with_shim(reports);
     if (enter_container(request, user, group, &report))
         run_init(request, stdio, reports[1]);
     send_child_report(reports[1], &report);
@@ -201,7 +205,8 @@ pid_t process_container_start(const struct process_request *request,
 
 /* ---- another process in it ---- */
 
-/* With the network of its pod. That of the machine may not be entered by who is in it already. */
+/* With the network of its pod. A process that is in the machine's network already may not enter it
+ * again. */
 static bool enter_namespaces(int container)
 {
     if (setns(container, NAMESPACES | CLONE_NEWNET) == 0)
@@ -212,13 +217,13 @@ static bool enter_namespaces(int container)
 /* Enters the container; its child, which is our sibling, executes the command. */
 ML_NORETURN static void join_container(const struct process_request *request,
                                        const struct process_stdio *stdio, const int reports[2],
-                                       int told)
+                                       int result)
 {
     struct process_report report = {0};
     int container = (int)syscall(SYS_pidfd_open, request->beside, 0);
     pid_t pid = container >= 0 && enter_namespaces(container) ? clone_process(CLONE_PARENT) : -1;
     if (pid == 0) {
-        die_with_keeper(reports);
+        die_with_shim(reports);
         umask(022);
         if (drop_rights())
             process_exec(request, stdio, reports[1]);
@@ -229,7 +234,7 @@ ML_NORETURN static void join_container(const struct process_request *request,
     }
     if (pid == 0)
         _exit(127);
-    if (write(told, &pid, sizeof pid) != sizeof pid)
+    if (write(result, &pid, sizeof pid) != sizeof pid)
         _exit(1);
     _exit(0);
 }
@@ -237,20 +242,20 @@ ML_NORETURN static void join_container(const struct process_request *request,
 pid_t process_container_join(const struct process_request *request,
                              const struct process_stdio *stdio, const int reports[2])
 {
-    int told[2];
-    if (pipe2(told, O_CLOEXEC) < 0)
+    int result[2];
+    if (pipe2(result, O_CLOEXEC) < 0)
         return -1;
     pid_t pid = -1, between = fork();
     if (between == 0)
-        join_container(request, stdio, reports, told[1]);
-    close(told[1]);
+        join_container(request, stdio, reports, result[1]);
+    close(result[1]);
     if (between > 0) {
-        if (read(told[0], &pid, sizeof pid) != sizeof pid)
+        if (read(result[0], &pid, sizeof pid) != sizeof pid)
             pid = -1;
         while (waitpid(between, NULL, 0) < 0 && errno == EINTR)
             ;
     }
-    close(told[0]);
+    close(result[0]);
     return pid;
 }
 

@@ -1,14 +1,46 @@
-#include "cluster/process_exec.h"
+/* The last steps of a started process before it is another program: its terminal, input and output,
+ * and the search for the program; and the words for what fails. */
+#include "cluster/process_internal.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "cluster/process_terminal.h"
+/* ---- terminals ---- */
+
+/* The lower end of a terminal, or -1 and errno. By its upper end, not by a path: a process in the
+ * container may have put something else at the path. */
+static int open_lower_end(int upper)
+{
+    int locked = 0;
+    return ioctl(upper, TIOCSPTLCK, &locked) == 0
+               ? ioctl(upper, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC)
+               : -1;
+}
+
+/* Makes a new terminal the controlling one of this session and its standard input, output and
+ * error, and sends its upper end over `socket` to the host. The caller leads the session. The
+ * process opens it itself, so that in a container the terminal is one of the container's own. False
+ * and errno: it has none. */
+static bool open_terminal(const struct process_request *request, int socket)
+{
+    const struct winsize size = {.ws_row = request->terminal.rows,
+                                 .ws_col = request->terminal.columns};
+    ML_AUTO(ml_close_fd)
+    int upper = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    ML_AUTO(ml_close_fd) int lower = upper < 0 ? -1 : open_lower_end(upper);
+    return lower >= 0 && ioctl(lower, TIOCSWINSZ, &size) == 0 && ioctl(lower, TIOCSCTTY, 0) == 0 &&
+           process_fds_send_terminal(socket, upper) && dup2(lower, 0) >= 0 && dup2(lower, 1) >= 0 &&
+           dup2(lower, 2) >= 0;
+}
+
+/* ---- reports, and the program ---- */
 
 #define PATH_DEFAULT "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -75,7 +107,7 @@ static void describe_exec_failure(struct process_report *report,
 static bool connect_stdio(const struct process_request *request, const struct process_stdio *stdio)
 {
     if (request->has_terminal)
-        return process_terminal_open(request, stdio->output);
+        return open_terminal(request, stdio->output);
     return (stdio->input < 0 || dup2(stdio->input, 0) >= 0) && dup2(stdio->output, 1) >= 0 &&
            dup2(stdio->errors < 0 ? stdio->output : stdio->errors, 2) >= 0;
 }

@@ -1,15 +1,12 @@
-/* cluster. The protocol between the host (process.c) and the processes that it forks
- * (process_warden.c, process_keeper.c). */
+/* cluster. How the host (process.c) talks with the processes that it forks (process_supervisor.c),
+ * and the steps by which these become the program that was asked for, in a container or not. */
 #pragma once
 
 #include <sys/types.h>
 
 #include "cluster/process.h"
 
-struct evbuffer;
-struct event;
-
-/* Host to warden. The request is that of process_request.h. The last three may be missing. */
+/* Host to supervisor. The request is a file in memory. The last three may be missing. */
 enum {
     PROCESS_FD_REQUEST,
     PROCESS_FD_CONTROL,
@@ -20,14 +17,14 @@ enum {
     PROCESS_FD_COUNT
 };
 
-/* What a process is started with, of the above. */
+/* The descriptors of the above that become the process's own. */
 struct process_stdio {
     int input;
     int output;
     int errors;
 };
 
-/* Keeper to host, over the control socket; and a container's init to its keeper. */
+/* Shim to host, over the control socket; and a container's init to its shim. */
 struct process_report {
     enum { PROCESS_STARTED, PROCESS_FAILED, PROCESS_ENDED } what;
     int value;                         /* pid; of PROCESS_ENDED: as of waitpid */
@@ -35,29 +32,49 @@ struct process_report {
     char message[ML_PROCESS_SAYS_MAX]; /* of PROCESS_FAILED */
 };
 
-/* Host to keeper: the number of a signal; SIGKILL for all there is. Closed: the same, and out. */
+/* Host to shim: the number of a signal; SIGKILL for all there is. Closed: the same, and out. */
 typedef int process_command;
 
-/* Warden to keeper: too many processes. */
+/* Supervisor to shim: too many processes. */
 #define PROCESS_SIGNAL_TOO_MANY SIGUSR1
 
-/* process_request.c: the descriptor of a new file for PROCESS_FD_REQUEST, or -1 and errno: E2BIG,
- * ENOSPC. */
-int process_request_open(const struct ml_process_opts *opts);
+/* ---- process_request.c ---- */
 
-/* process_container.c: whether this machine lets its user have containers; `folder` is an empty one
- * for the attempt. If not, the report says why. */
-ML_NODISCARD bool process_container_try(const char *folder, struct process_report *report);
+/* At the beginning of the file in memory that is PROCESS_FD_REQUEST: the supervisor reads it, the
+ * shim reads all. Each string that follows ends with a NUL. */
+struct process_request_head {
+    uint32_t count_max; /* a container's init is counted in */
+    uint32_t argc;
+    uint32_t envc;
+    uint32_t mountc;
+    uint32_t user;
+    uint32_t group;
+    int beside; /* a pid in the container to enter; 0: none */
+    bool has_directory;
+    bool has_container;
+    bool read_only;
+    bool has_terminal;
+    struct ml_process_terminal terminal;
+};
 
-/* process_warden.c. Never returns. `socket` is the host's other end. */
-ML_NORETURN void process_warden(int socket);
+/* A request as a shim has read it. Its strings point into `text`. */
+struct process_request {
+    char *text;
+    char **argv;
+    char **env;
+    const char *directory; /* NULL: where the shim is */
+    int beside;
+    bool has_container;
+    bool has_terminal;
+    struct ml_process_terminal terminal;
+    struct ml_process_container container;
+};
 
-/* process_submit.c. Sends a request over the socket `warden`, and returns the host's ends of what
- * connects the two, which do not block; -1 where there is none. False and errno: it was not. */
-bool process_submit(int warden, const struct ml_process_opts *opts, int ours[PROCESS_FD_COUNT]);
-
-/* ---- process_fds.c: descriptors on their way, from the host to its warden, and the terminal that
- * a started process has opened, back to the host ---- */
+/* The descriptor of a new file for PROCESS_FD_REQUEST, or -1 and errno: E2BIG, ENOSPC. `beside` is
+ * the pid of opts->beside, or 0. */
+int process_request_open(const struct ml_process_opts *opts, int beside);
+/* Reads what process_request_open wrote; what is read lives until the shim ends. */
+bool process_request_read(struct process_request *request, int fd);
 
 /* Sends those that are not -1, or returns false and errno. They stay open here. */
 bool process_fds_send(int socket, const int fds[PROCESS_FD_COUNT]);
@@ -66,30 +83,45 @@ bool process_fds_receive(int socket, int fds[PROCESS_FD_COUNT]);
 
 bool process_fds_send_terminal(int socket, int terminal);
 /* Does not wait. The descriptor; or -1 and errno: EAGAIN when it has not come yet, EPIPE when it
- * never will. What others may have sent instead of the upper end of a terminal is closed. */
+ * never will. Anything else that others may have sent instead is closed. */
 int process_fds_receive_terminal(int socket);
 
-/* ---- process_input.c: what the host writes to the standard input of a process ---- */
+/* ---- process_exec.c ---- */
 
-struct process_input {
-    struct ml_loop *loop;
-    int fd;                 /* -1: not there yet, or closed */
-    struct event *writable; /* waits, when something waits in the host */
-    struct evbuffer *bytes; /* that wait; NULL: nothing is taken any more */
-    bool is_ending;         /* closed once nothing waits */
-    bool is_told;           /* the writer was told that much waits */
-    void (*drained)(void *context);
-    void *context;
-};
+/* Makes the report one of a failure, with this message. */
+void process_report_failure(struct process_report *report, const char *format, ...) ML_PRINTF(2, 3);
+/* errno in words, as Go writes them: "no such file or directory". Valid until the next call. */
+const char *process_errno_text(void);
 
-void process_input_init(struct process_input *input, struct ml_loop *loop,
-                        void (*drained)(void *context), void *context);
-void process_input_fini(struct process_input *input); /* closes; drained() is not called */
+/* Becomes the leader of a session with this input and output, and executes the command. If that
+ * fails, a report of it goes to `failed`, which a successful exec closes. */
+ML_NORETURN void process_exec(const struct process_request *request,
+                              const struct process_stdio *stdio, int failed);
 
-/* From now on `fd` takes what is written; owned, and does not block. */
-void process_input_connect(struct process_input *input, int fd);
-/* As ml_process_write. */
-size_t process_input_write(struct process_input *input, struct ml_str bytes);
-void process_input_end(struct process_input *input);
-/* Nobody reads any more: drops what waits. */
-void process_input_break(struct process_input *input);
+/* ---- process_container.c ---- */
+
+/* Starts a container from its shim, whose child it becomes. Its init reports over the pipe
+ * `reports` whether it has started or failed, and then how the command has ended. -1 and errno. */
+pid_t process_container_start(const struct process_request *request,
+                              const struct process_stdio *stdio, const int reports[2]);
+/* Starts a command in the container of the process `request->beside`; the caller's child as well.
+ * A failure goes to `reports`, which a successful start closes. -1: it failed. */
+pid_t process_container_join(const struct process_request *request,
+                             const struct process_stdio *stdio, const int reports[2]);
+
+/* This machine lets its user have containers; `folder` is an empty one for the attempt. If not, the
+ * report says why. */
+ML_NODISCARD bool process_container_try(const char *folder, struct process_report *report);
+
+/* ---- process_root.c ---- */
+
+/* Makes the root of a container and enters it. The caller is in user, mount and pid namespaces of
+ * its own. A failure is in `report`. With `has_terminal` the first terminal that is opened in it is
+ * its console as well. Linux 5.12. */
+ML_NODISCARD bool process_root_enter(const struct ml_process_container *container,
+                                     bool has_terminal, struct process_report *report);
+
+/* ---- process_supervisor.c ---- */
+
+/* Never returns. `socket` is the host's other end. */
+ML_NORETURN void process_supervisor(int socket);

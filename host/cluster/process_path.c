@@ -202,7 +202,8 @@ bool process_path_remove(int parent, const char *name)
         return false;
     ML_AUTO(ml_close_fd) int top = open_to_empty(parent, name, &info);
     struct removal removal = {.top = top, .disk = info.st_dev};
-    /* Again as long as something was there: what was moved up meanwhile may not have been seen. */
+    /* Again as long as something was there: an entry that was moved up meanwhile may have been
+     * missed. */
     while (top >= 0 && removed > 0) {
         int fd = openat(top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (fd < 0 || !empty_folder(&removal, fd, 1, &removed))

@@ -9,8 +9,8 @@ enum process_path_links {
     PROCESS_PATH_IN_ROOT, /* the folder is "/" for links, and for ".." */
 };
 
-/* An O_PATH descriptor of `path` in the folder `base`, or -1 and errno. What is missing on the way
- * is made, with mode 0755; the last part is made as a folder, or else as an empty file. */
+/* An O_PATH descriptor of `path` in the folder `base`, or -1 and errno. Missing folders on the way
+ * are made, with mode 0755; the last part is made as a folder, or else as an empty file. */
 int process_path_open(int base, const char *path, enum process_path_links links, bool folder);
 
 /* An O_PATH descriptor of the folder `path` below `base`, or -1 and errno. No link is followed

@@ -1,11 +1,19 @@
-#include "cluster/process_request.h"
+/* A request on its way: the file in memory that the host writes and a shim reads, and descriptors
+ * over sockets, from the host to its supervisor, and that of a terminal back. */
+#include "cluster/process_internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "cluster/process_child.h"
+
+_Static_assert(PROCESS_FD_COUNT <= PROCESS_CHILD_FDS_MAX, "all of a request go at once");
 
 #define REQUEST_MAX ((size_t)8 * 1024 * 1024) /* of command line and environment */
 
@@ -38,14 +46,14 @@ static void append_container(struct ml_buf *out, const struct ml_process_contain
     }
 }
 
-static void append_request(struct ml_buf *out, const struct ml_process_opts *opts)
+static void append_request(struct ml_buf *out, const struct ml_process_opts *opts, int beside)
 {
     const struct ml_process_container *container = opts->container;
     struct process_request_head head = {
         .count_max = opts->count_max ? opts->count_max : ML_PROCESS_COUNT_MAX,
         .argc = count_strings(opts->argv),
         .envc = count_strings(opts->env),
-        .beside = opts->beside ? ml_process_pid(opts->beside) : 0,
+        .beside = beside,
         .has_directory = opts->directory != NULL,
         .has_container = container != NULL,
         .has_terminal = opts->terminal != NULL,
@@ -71,11 +79,11 @@ static void append_request(struct ml_buf *out, const struct ml_process_opts *opt
         append_container(out, container);
 }
 
-int process_request_open(const struct ml_process_opts *opts)
+int process_request_open(const struct ml_process_opts *opts, int beside)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT;
     ml_buf_init(&text, REQUEST_MAX);
-    append_request(&text, opts);
+    append_request(&text, opts, beside);
     if (text.failed) {
         errno = E2BIG;
         return -1;
@@ -162,4 +170,63 @@ bool process_request_read(struct process_request *request, int fd)
     if (head.has_container)
         read_container(&request->container, &head, &at);
     return true;
+}
+
+/* ---- descriptors ---- */
+
+/* The byte has a bit for each descriptor that is there. */
+bool process_fds_send(int socket, const int fds[PROCESS_FD_COUNT])
+{
+    int there[PROCESS_CHILD_FDS_MAX];
+    unsigned char mask = 0;
+    size_t count = 0;
+    for (int i = 0; i < PROCESS_FD_COUNT; i++) {
+        if (fds[i] < 0)
+            continue;
+        mask |= (unsigned char)(1U << i);
+        there[count++] = fds[i];
+    }
+    return process_child_send(socket, &mask, 1, there, count);
+}
+
+bool process_fds_receive(int socket, int fds[PROCESS_FD_COUNT])
+{
+    int there[PROCESS_CHILD_FDS_MAX];
+    unsigned char mask = 0;
+    size_t count, used = 0;
+    if (process_child_receive(socket, &mask, 1, there, &count, 0) <= 0)
+        return false;
+    for (int i = 0; i < PROCESS_FD_COUNT; i++)
+        fds[i] = (mask >> i & 1) && used < count ? there[used++] : -1;
+    return fds[PROCESS_FD_CONTROL] >= 0;
+}
+
+bool process_fds_send_terminal(int socket, int terminal)
+{
+    const unsigned char byte = 0;
+    return process_child_send(socket, &byte, 1, &terminal, 1);
+}
+
+static bool is_upper_end(int fd)
+{
+    int number;
+    return ioctl(fd, TIOCGPTN, &number) == 0;
+}
+
+int process_fds_receive_terminal(int socket)
+{
+    int fds[PROCESS_CHILD_FDS_MAX];
+    unsigned char byte;
+    size_t count;
+    ssize_t len = process_child_receive(socket, &byte, 1, fds, &count, MSG_DONTWAIT);
+    if (len < 0)
+        return -1;
+    if (count == 1 && is_upper_end(fds[0])) {
+        fcntl(fds[0], F_SETFL, O_NONBLOCK);
+        return fds[0];
+    }
+    for (size_t i = 0; i < count; i++)
+        close(fds[i]);
+    errno = EPIPE;
+    return -1;
 }

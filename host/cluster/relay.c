@@ -105,7 +105,7 @@ static void on_readable(struct bufferevent *socket, void *context)
         bufferevent_disable(socket, EV_READ);
 }
 
-/* What waited for this side has become little. */
+/* Few bytes wait for this side any more. */
 static void on_written(struct bufferevent *socket, void *context)
 {
     struct side *to = context, *from = other_side(to);

@@ -1,6 +1,6 @@
 /* cluster. Passes TCP connections on: from listening sockets, wherever they are, to wherever their
- * target is; bytes in both directions, ends of streams, and resets. Nothing is kept of what one
- * side sends faster than the other reads but some hundred KiB. */
+ * target is; bytes in both directions, ends of streams, and resets. Of the bytes that one side
+ * sends faster than the other reads, some hundred KiB are kept and no more. */
 #pragma once
 
 #include <netinet/in.h>
@@ -32,7 +32,7 @@ struct ml_relay_listener *ml_relay_listen(struct ml_relay *relay, int fd, ml_rel
 /* Its connections go on. NULL is fine. */
 void ml_relay_listener_free(struct ml_relay_listener *listener);
 
-/* Whether one more connection would be passed on. */
+/* One more connection would be passed on. */
 bool ml_relay_has_room(const struct ml_relay *relay);
 /* Passes on between two non-blocking sockets that are connected; the relay closes them. Does not
  * ask whether there is room. */

@@ -1,4 +1,5 @@
-/* Called by host/cli/check.c and types.c, and by dev_fields.c. */
+/* Fields that scripts read and that their kinds do not have: passes the texts of scripts to
+ * lua/cluster/fields, and gives what it found to `moonloop check`, `types` and `dev`. */
 #include "cluster/script_fields.h"
 
 void ml_script_fields_put(struct ml_json_writer *writer, const struct ml_files *files,
@@ -14,12 +15,12 @@ void ml_script_fields_put(struct ml_json_writer *writer, const struct ml_files *
     }
 }
 
-int ml_script_fields_ask(struct ml_trusted *trusted, const char *module, struct ml_str asked,
+int ml_script_fields_ask(struct ml_server_lua *lua, const char *module, struct ml_str asked,
                          void (*each)(void *context, const char *file, const char *text),
                          void *context, struct ml_err *err)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf answer = ML_BUF_INIT;
-    int r = ml_trusted_call(trusted, module, "check", asked, &answer, err);
+    int r = ml_server_lua_call(lua, module, "check", asked, &answer, err);
     if (r < 0)
         return r;
     ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;

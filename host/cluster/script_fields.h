@@ -2,7 +2,7 @@
  * finds them. Used by `moonloop check`, `dev` and `types`. */
 #pragma once
 
-#include "cluster/trusted.h"
+#include "cluster/server_lua.h"
 #include "codec/json.h"
 #include "operator/files.h"
 
@@ -11,9 +11,9 @@
 void ml_script_fields_put(struct ml_json_writer *writer, const struct ml_files *files,
                           const bool *wanted);
 
-/* Calls a function of Lua whose result is a list of { file =, text = }, and `each` for each. What
- * it gets lives during the call. ML_ESCRIPT. */
+/* Calls a function of Lua whose result is a list of { file =, text = }, and `each` for each; its
+ * arguments live during that call. ML_ESCRIPT. */
 ML_NODISCARD int
-ml_script_fields_ask(struct ml_trusted *trusted, const char *module, struct ml_str asked,
+ml_script_fields_ask(struct ml_server_lua *lua, const char *module, struct ml_str asked,
                      void (*each)(void *context, const char *file, const char *text), void *context,
                      struct ml_err *err);

@@ -1,4 +1,4 @@
-/* Called by the probes of `moonloop dev` (process_lua.c). */
+/* Connects to an address, and says if somebody listens there, for the probes of pods. */
 #include "cluster/tcp_check.h"
 
 #include <errno.h>

@@ -2,7 +2,126 @@
  * inject into them. */
 #include "cluster/transport_embedded.h"
 
+#include "codec/json.h"
 #include "net/http_client.h"
+
+/* ---- faults, and the requests that they fit ---- */
+
+/* The faults of one transport. */
+struct faults {
+    struct ml_list rules; /* oldest first */
+    int last_number;
+};
+
+struct rule {
+    struct ml_list node;
+    int number;
+    struct ml_fault fault; /* strings owned */
+    size_t left;           /* 0: without end */
+};
+
+static struct rule *rule_of(struct ml_list *node)
+{
+    return ml_container_of(node, struct rule, node);
+}
+
+static void rule_free(struct rule *rule)
+{
+    ml_list_remove(&rule->node);
+    free((char *)rule->fault.method);
+    free((char *)rule->fault.path);
+    free((char *)rule->fault.reason);
+    free(rule);
+}
+
+static void faults_init(struct faults *faults)
+{
+    ml_list_init(&faults->rules);
+    faults->last_number = 0;
+}
+
+static void faults_fini(struct faults *faults)
+{
+    ml_list_each (node, &faults->rules)
+        rule_free(rule_of(node));
+}
+
+/* Copies the fault and its strings. Returns its number, above 0. */
+static int faults_add(struct faults *faults, const struct ml_fault *fault)
+{
+    struct rule *rule = ml_new(struct rule);
+    rule->number = ++faults->last_number;
+    rule->fault = *fault;
+    rule->fault.method = ml_strdup(fault->method);
+    rule->fault.path = ml_strdup(fault->path);
+    rule->fault.reason = ml_strdup(fault->reason);
+    rule->left = fault->times;
+    ml_list_push(&faults->rules, &rule->node);
+    return rule->number;
+}
+
+/* Does nothing for an unknown number. */
+static void faults_remove(struct faults *faults, int number)
+{
+    ml_list_each (node, &faults->rules)
+        if (rule_of(node)->number == number)
+            rule_free(rule_of(node));
+}
+
+/* The oldest fault that fits the request, of those that hold or of the others. */
+static struct rule *find_rule(const struct faults *faults, bool holds, const char *method,
+                              const char *path)
+{
+    ml_list_each (node, &faults->rules) {
+        const struct ml_fault *fault = &rule_of(node)->fault;
+        if ((fault->kind == ML_FAULT_HOLD) == holds &&
+            (!fault->method || strcmp(fault->method, method) == 0) &&
+            (!fault->path || strstr(path, fault->path)))
+            return rule_of(node);
+    }
+    return NULL;
+}
+
+/* A HOLD fits the request. */
+static bool faults_hold(const struct faults *faults, const char *method, const char *path)
+{
+    return find_rule(faults, true, method, path) != NULL;
+}
+
+static void write_refusal_status(const struct ml_fault *fault, struct ml_buf *out)
+{
+    struct ml_json_writer writer;
+    const char *reason = fault->reason ? fault->reason : "";
+    ml_json_writer_init(&writer, out);
+    ml_json_begin_object(&writer);
+    ml_json_put_string(&writer, "kind", ML_STR("Status"));
+    ml_json_put_string(&writer, "apiVersion", ML_STR("v1"));
+    ml_json_put_string(&writer, "status", ML_STR("Failure"));
+    ml_json_put_string(&writer, "message", ML_STR("injected fault"));
+    ml_json_put_string(&writer, "reason", ml_str_of(reason));
+    ml_json_put_int(&writer, "code", fault->status);
+    ml_json_end_object(&writer);
+}
+
+/* Finds the oldest fault, other than HOLD, that fits a new request, and counts down its `times`.
+ * `out` gets it without its strings; for REFUSE the Status is appended to `refusal`. False: none.
+ */
+static bool faults_strike(struct faults *faults, const char *method, const char *path,
+                          struct ml_fault *out, struct ml_buf *refusal)
+{
+    struct rule *rule = find_rule(faults, false, method, path);
+    if (!rule)
+        return false;
+    if (rule->fault.kind == ML_FAULT_REFUSE)
+        write_refusal_status(&rule->fault, refusal);
+    *out = rule->fault;
+    out->method = out->path = out->reason = NULL;
+    if (rule->left && --rule->left == 0)
+        rule_free(rule);
+    return true;
+}
+
+/* ---- calls ---- */
 
 #define HEADERS_MAX 4
 #define WAITING_MAX ((size_t)256 * 1024 * 1024)
@@ -12,7 +131,7 @@ struct transport_embedded {
     struct ml_loop *loop;
     struct ml_apiserver *server; /* NULL: nobody listens */
     char *authorization;
-    struct ml_faults faults;
+    struct faults faults;
     void (*observe)(void *context, const struct ml_transport_request *request); /* or NULL */
     void *observer;
     struct ml_list calls;
@@ -120,7 +239,7 @@ static int set_connection_lost(const struct ml_transport_call *call, struct ml_e
 
 static bool is_call_held(const struct ml_transport_call *call)
 {
-    return call->streaming && ml_faults_hold(&call->transport->faults, call->method, call->path);
+    return call->streaming && faults_hold(&call->transport->faults, call->method, call->path);
 }
 
 static bool is_call_over(const struct ml_transport_call *call)
@@ -322,12 +441,12 @@ static void start_call_deadlines(struct ml_transport_call *call)
         ml_timer_start(&call->quiet, call->deadlines.first_byte_ms * ML_NS_PER_MS);
 }
 
-/* What a fault makes of a new call. */
+/* Applies a fault to a new call. */
 static void strike_call(struct ml_transport_call *call)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf refusal = ML_BUF_INIT;
     struct ml_fault fault;
-    if (!ml_faults_strike(&call->transport->faults, call->method, call->path, &fault, &refusal))
+    if (!faults_strike(&call->transport->faults, call->method, call->path, &fault, &refusal))
         return;
     call->is_cut = fault.kind == ML_FAULT_CUT;
     call->bytes_left = fault.bytes;
@@ -394,7 +513,7 @@ static void embedded_free(struct ml_transport *seam)
     ml_assert(ml_list_empty(&transport->calls));
     ml_list_each (node, &transport->gone)
         embedded_call_release(ml_container_of(node, struct ml_transport_call, node));
-    ml_faults_fini(&transport->faults);
+    faults_fini(&transport->faults);
     free(transport->authorization);
     free(transport);
 }
@@ -414,7 +533,7 @@ struct ml_transport *ml_transport_embedded_new(struct ml_loop *loop, struct ml_a
     transport->loop = loop;
     transport->server = server;
     transport->authorization = token ? ml_asprintf("Bearer %s", token) : NULL;
-    ml_faults_init(&transport->faults);
+    faults_init(&transport->faults);
     ml_list_init(&transport->calls);
     ml_list_init(&transport->gone);
     return &transport->seam;
@@ -436,13 +555,13 @@ void ml_transport_embedded_set_server(struct ml_transport *seam, struct ml_apise
 int ml_transport_embedded_add_fault(struct ml_transport *seam, const struct ml_fault *fault)
 {
     struct transport_embedded *transport = ml_container_of(seam, struct transport_embedded, seam);
-    return ml_faults_add(&transport->faults, fault);
+    return faults_add(&transport->faults, fault);
 }
 
 void ml_transport_embedded_remove_fault(struct ml_transport *seam, int number)
 {
     struct transport_embedded *transport = ml_container_of(seam, struct transport_embedded, seam);
-    ml_faults_remove(&transport->faults, number);
+    faults_remove(&transport->faults, number);
     ml_list_each (node, &transport->calls) {
         struct ml_transport_call *call = ml_container_of(node, struct ml_transport_call, node);
         if ((call->held > 0 || is_call_over(call)) && !is_call_held(call))

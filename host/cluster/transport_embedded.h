@@ -7,8 +7,27 @@
 #pragma once
 
 #include "cluster/apiserver.h"
-#include "cluster/transport_faults.h"
 #include "kube/transport.h"
+
+/* Faults of networks and servers, for tests of scripts (moonloop test) and of the host itself. */
+enum ml_fault_kind {
+    ML_FAULT_REFUSE,     /* answered with a Status instead of reaching the server */
+    ML_FAULT_LOSE,       /* does not reach the server; ends with ML_ENETWORK */
+    ML_FAULT_LOSE_REPLY, /* the server handles it; its answer is lost; ends with ML_ENETWORK */
+    ML_FAULT_TIME_OUT,   /* the server handles it; ends with ML_ETIMEOUT */
+    ML_FAULT_CUT,        /* the answer is cut after `bytes` of the body; ends with ML_ENETWORK */
+    ML_FAULT_HOLD,       /* streams: bytes wait until the fault is removed (a stale cache) */
+};
+
+struct ml_fault {
+    enum ml_fault_kind kind;
+    const char *method; /* NULL: any */
+    const char *path;   /* part of path and query; NULL: any */
+    size_t times;       /* requests it applies to; 0: all, until removed. HOLD: ignored */
+    int status;         /* REFUSE: 409, … */
+    const char *reason; /* REFUSE: "Conflict", … */
+    size_t bytes;       /* CUT */
+};
 
 /* All borrowed until the transport is freed, `server` until set_server replaces it. Each request
  * carries `token` as its bearer token; NULL: none. */

@@ -7,13 +7,13 @@
 #pragma once
 
 #include "cluster/apiserver.h"
-#include "cluster/transport_faults.h"
+#include "cluster/transport_embedded.h"
 #include "operator/operator.h"
 #include "operator/source.h"
 
 struct ml_world;
 
-/* What a reset may change. All borrowed during the call. */
+/* The parts of a world that a reset may change. All borrowed during the call. */
 struct ml_world_setup {
     const char *const *scripts; /* files and folders that each operator reads when it begins;
                                    NULL-terminated, or NULL */
@@ -26,7 +26,7 @@ struct ml_world_options {
     struct ml_world_setup setup;
     int log_fd; /* borrowed; below 0: no log */
     enum ml_log_level log_level;
-    bool files_first; /* as in ml_trusted_options */
+    bool files_first; /* as in ml_server_lua_options */
 };
 
 /* Nothing has run yet. The operator, also after reset and restart, starts within the next settle,
@@ -74,7 +74,7 @@ ML_NODISCARD int ml_world_suspend(struct ml_world *world, int64_t ns, struct ml_
 struct ml_metrics *ml_world_metrics(struct ml_world *world);   /* until restart or reset */
 struct ml_operator *ml_world_operator(struct ml_world *world); /* until restart or reset */
 struct ml_apiserver *ml_world_server(struct ml_world *world);
-struct ml_trusted *ml_world_trusted(struct ml_world *world);
+struct ml_server_lua *ml_world_server_lua(struct ml_world *world);
 
 /* Gives the server's Lua all of this as `require "cluster.world"` (lua/cluster/meta/world.lua says
  * how); once, after ml_world_new. Lua calls settle, which runs the loop, which calls into the same

@@ -1,6 +1,6 @@
 /* Reviews, from their JSON to the script and back: what all have in common, and admission.
  * Conversions are in webhook_conversion.c. Called by webhook_server.c in turns of the loop, by
- * cluster/own_webhooks.c at once. Rules: apiserver/pkg/admission/plugin/webhook/request. */
+ * cluster/local_webhooks.c at once. Rules: apiserver/pkg/admission/plugin/webhook/request. */
 #include "codec/base64.h"
 #include "operator/webhook_object.h"
 #include "operator/webhook_review_internal.h"

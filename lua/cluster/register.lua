@@ -1,9 +1,9 @@
 --- Registers the webhooks of the operator's scripts at the embedded API server: in `moonloop dev` and in test worlds
 --- they take effect by themselves. On a cluster somebody applies what `moonloop manifests` prints.
 ---
---- The C side (host/cluster/own_webhooks.c) calls set whenever a version of a script has gone live.
+--- The C side (host/cluster/local_webhooks.c) calls set whenever a version of a script has gone live.
 local host = require "cluster.host"
-local own = require "cluster.own_webhooks"
+local local_webhooks = require "cluster.local_webhooks"
 local webhook = require "cluster.apiserver.webhook"
 
 local M = {}
@@ -30,7 +30,7 @@ end
 
 --- Calls a webhook, in this process. @return integer code, string content_type, string body
 function M.call(path, review)
-  local answer, why = own.answer { path = path, review = review }
+  local answer, why = local_webhooks.answer { path = path, review = review }
   if not answer then
     return 500, "text/plain", why
   end

@@ -106,10 +106,10 @@ static void end_turn(struct arena *arena)
 static void server_lua(const char *statements)
 {
     struct ml_err err = ML_ERR_INIT;
-    struct ml_trusted *trusted = ml_apiserver_trusted(server.api);
-    if (ml_trusted_run(trusted, "world", ml_str_of(statements), &err) == 0)
+    struct ml_server_lua *lua = ml_apiserver_lua(server.api);
+    if (ml_server_lua_run(lua, "world", ml_str_of(statements), &err) == 0)
         return;
-    fprintf(stderr, "%s\n", ml_trusted_traceback(trusted));
+    fprintf(stderr, "%s\n", ml_server_lua_traceback(lua));
     exit(2);
 }
 

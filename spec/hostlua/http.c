@@ -116,12 +116,12 @@ static int ask(void *context, struct ml_str argument, struct ml_buf *result, str
     return code == CURLE_OK ? 0 : ml_err_set(err, ML_ENETWORK, "%s", curl_easy_strerror(code));
 }
 
-struct hostlua_http *hostlua_http_new(struct ml_trusted *trusted)
+struct hostlua_http *hostlua_http_new(struct ml_server_lua *lua)
 {
     struct hostlua_http *http = ml_new(struct hostlua_http);
     http->easy = curl_easy_init();
     ml_assert(http->easy);
-    ml_trusted_define(trusted, "hostlua", "http", ask, http);
+    ml_server_lua_define(lua, "hostlua", "http", ask, http);
     return http;
 }
 

@@ -7,10 +7,10 @@
  *       Returns true, or nil and why there is no answer. */
 #pragma once
 
-#include "cluster/trusted.h"
+#include "cluster/server_lua.h"
 
 struct hostlua_http;
 
-/* Lives at least as long as `trusted`. */
-struct hostlua_http *hostlua_http_new(struct ml_trusted *trusted);
+/* Lives at least as long as `lua`. */
+struct hostlua_http *hostlua_http_new(struct ml_server_lua *lua);
 void hostlua_http_free(struct hostlua_http *http);

@@ -126,12 +126,12 @@ static const char file_runner[] = "local words = require 'hostlua'.words()\n"
                                   "local chunk = assert(loadfile(arg[0], 't'))\n"
                                   "return chunk(table.unpack(arg))\n";
 
-static int run(struct ml_trusted *trusted, int argc, char **argv)
+static int run(struct ml_server_lua *lua, int argc, char **argv)
 {
     struct ml_err err;
     if (argc == 3 && strcmp(argv[1], "-e") == 0)
-        return ml_trusted_run(trusted, "(command line)", ml_str_of(argv[2]), &err);
-    return ml_trusted_run(trusted, "hostlua", ml_str_of(file_runner), &err);
+        return ml_server_lua_run(lua, "(command line)", ml_str_of(argv[2]), &err);
+    return ml_server_lua_run(lua, "hostlua", ml_str_of(file_runner), &err);
 }
 
 int main(int argc, char **argv)
@@ -145,7 +145,7 @@ int main(int argc, char **argv)
     ml_random_init_real(&hostlua.random);
     hostlua.loop = ml_loop_new(&hostlua.clock);
     ml_log_init(&log, &hostlua.clock, STDERR_FILENO, ML_LOG_TEXT, ML_LOG_WARN);
-    struct ml_trusted *trusted = ml_trusted_new(&(struct ml_trusted_options){
+    struct ml_server_lua *lua = ml_server_lua_new(&(struct ml_server_lua_options){
         .loop = hostlua.loop,
         .clock = &hostlua.clock,
         .random = &hostlua.random,
@@ -155,17 +155,17 @@ int main(int argc, char **argv)
         .failed = on_failed,
         .context = &hostlua,
     });
-    ml_trusted_define(trusted, "hostlua", "freeze", freeze, &hostlua);
-    ml_trusted_define(trusted, "hostlua", "advance", advance, &hostlua);
-    ml_trusted_define(trusted, "hostlua", "poll", poll_loop, &hostlua);
-    ml_trusted_define(trusted, "hostlua", "seed", seed, &hostlua);
-    ml_trusted_define(trusted, "hostlua", "words", list_words, &hostlua);
-    hostlua_define_sandbox(trusted);
-    struct hostlua_http *http = hostlua_http_new(trusted);
-    int r = run(trusted, argc, argv);
+    ml_server_lua_define(lua, "hostlua", "freeze", freeze, &hostlua);
+    ml_server_lua_define(lua, "hostlua", "advance", advance, &hostlua);
+    ml_server_lua_define(lua, "hostlua", "poll", poll_loop, &hostlua);
+    ml_server_lua_define(lua, "hostlua", "seed", seed, &hostlua);
+    ml_server_lua_define(lua, "hostlua", "words", list_words, &hostlua);
+    hostlua_define_sandbox(lua);
+    struct hostlua_http *http = hostlua_http_new(lua);
+    int r = run(lua, argc, argv);
     if (r < 0)
-        fprintf(stderr, "hostlua: %s\n", ml_trusted_traceback(trusted));
-    ml_trusted_free(trusted);
+        fprintf(stderr, "hostlua: %s\n", ml_server_lua_traceback(lua));
+    ml_server_lua_free(lua);
     hostlua_http_free(http);
     ml_loop_free(hostlua.loop);
     return r == 0 && hostlua.failures == 0 ? 0 : 1;

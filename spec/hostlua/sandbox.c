@@ -225,9 +225,9 @@ static int counts(void *context, struct ml_str argument, struct ml_buf *result, 
     return r;
 }
 
-void hostlua_define_sandbox(struct ml_trusted *trusted)
+void hostlua_define_sandbox(struct ml_server_lua *lua)
 {
-    ml_trusted_define(trusted, "hostlua", "load", load, NULL);
-    ml_trusted_define(trusted, "hostlua", "reconcile", reconcile, NULL);
-    ml_trusted_define(trusted, "hostlua", "counts", counts, NULL);
+    ml_server_lua_define(lua, "hostlua", "load", load, NULL);
+    ml_server_lua_define(lua, "hostlua", "reconcile", reconcile, NULL);
+    ml_server_lua_define(lua, "hostlua", "counts", counts, NULL);
 }

@@ -11,6 +11,6 @@
  * In messages the script is t.lua. */
 #pragma once
 
-#include "cluster/trusted.h"
+#include "cluster/server_lua.h"
 
-void hostlua_define_sandbox(struct ml_trusted *trusted);
+void hostlua_define_sandbox(struct ml_server_lua *lua);

@@ -14,7 +14,7 @@ local M = {}
 local SERVICE = { api_version = "v1", kind = "Service" }
 local NO_MODULE = "nothing is called in moonloop test but webhooks of the script; leave out what asks for it"
 
--- Where webhooks are that are called in this process, by M.inside: host/cluster/own_webhooks.c.
+-- Where webhooks are that are called in this process, by M.inside: host/cluster/local_webhooks.c.
 local INSIDE = "https://scripts.moonloop.dev/"
 
 --- nil, or function(path, review) → code, content type, body; see lua/cluster/register.lua.

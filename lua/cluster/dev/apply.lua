@@ -1,6 +1,6 @@
 --- Applies manifests as `kubectl apply --server-side` would: CRDs first, each document separately.
+local event_printer = require "cluster.dev.event_printer"
 local host = require "cluster.host"
-local narrator = require "cluster.dev.narrator"
 local register = require "cluster.register"
 
 local M = {}
@@ -109,7 +109,7 @@ end
 local function fail(document, why)
   failed[document.where] = failed[document.where] or {}
   failed[document.where][document] = true
-  narrator.problem(document.where, ("line %s: %s"):format(document.line, why))
+  event_printer.problem(document.where, ("line %s: %s"):format(document.line, why))
 end
 
 
@@ -150,7 +150,7 @@ local function apply(server, document)
   end
   note_success(document)
   local is_same = before == 200 and old.metadata.resourceVersion == answer.metadata.resourceVersion
-  narrator.applied(res, answer, code == 201 and "created" or is_same and "unchanged" or "configured")
+  event_printer.applied(res, answer, code == 201 and "created" or is_same and "unchanged" or "configured")
   return true
 end
 

@@ -1,7 +1,7 @@
 --- Finds reads of fields that a kind does not have, in live scripts, for all kinds of the embedded API server
 --- (cluster.fields).
 ---
---- The C side (host/cluster/dev_fields.c) calls check when scripts have gone live.
+--- The C side (host/cluster/dev.c) calls check when scripts have gone live.
 local builtin = require "cluster.apiserver.schema.builtin"
 local fields = require "cluster.fields"
 local host = require "cluster.host"

@@ -7,10 +7,10 @@ local apply = require "cluster.dev.apply"
 local audit_log = require "cluster.dev.audit_log"
 local claims_volumes = require "cluster.apiserver.controllers.claims_volumes"
 local controllers = require "cluster.apiserver.controllers"
+local event_printer = require "cluster.dev.event_printer"
 local host = require "cluster.host"
 local kubelet = require "cluster.apiserver.kubelet"
 local logs = require "cluster.apiserver.kubelet.logs"
-local narrator = require "cluster.dev.narrator"
 local register = require "cluster.register"
 local server = require "cluster.apiserver.running"
 
@@ -43,7 +43,7 @@ local function kubelet_options(settings, folders)
   if settings.pods == "fake" then
     return { runtime = require("cluster.apiserver.kubelet.fake").new(), beats = true, max_pods = settings.max_pods }
   end
-  local kept = logs.new(settings.directory, narrator.heard)
+  local kept = logs.new(settings.directory, event_printer.heard)
   local runtime = require("cluster.apiserver.kubelet.process").new {
     directory = settings.directory, logs = kept, images = settings.images, folders = folders,
   }
@@ -91,7 +91,7 @@ function M.start(settings)
   if settings.audit_log then
     audit_log.start(server, settings.audit_log)
   end
-  narrator.start(server)
+  event_printer.start(server)
   apply.start(server)
   register.registered = function(kinds)
     apply.arrived(server, kinds)

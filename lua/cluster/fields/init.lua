@@ -1,5 +1,5 @@
 --- Reads of fields that a kind does not have, `db.spec.verison`: told by `moonloop check` (host/cli/check.c) and
---- `moonloop dev` (host/cluster/dev_fields.c).
+--- `moonloop dev` (host/cluster/dev.c).
 ---
 --- Lua gives nil for such a field, and nothing else would tell. The text of a script is read, never run. Only what its
 --- text says beyond doubt is told (types.lua). A name that the text gives to a field itself is never told: a script may

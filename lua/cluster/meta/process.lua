@@ -23,7 +23,7 @@ local process = {}
 ---@field drained? fun() less than 64 KiB of input wait again
 ---@field ended fun(how: cluster.process.End) once, after the last output; nothing of it runs any more
 
---- A process with namespaces and a root of its own: host/cluster/process_root.h.
+--- A process with namespaces and a root of its own: host/cluster/process_root.c.
 ---@class cluster.process.Container
 ---@field root string an existing empty folder, which stays empty for all others
 ---@field hostname string

@@ -24,7 +24,7 @@ function world.settle() end
 function world.advance(seconds) end
 
 ---@class moonloop.world.Fault
----@field kind "refuse"|"lose"|"lose_reply"|"time_out"|"cut"|"hold" see host/cluster/transport_faults.h
+---@field kind "refuse"|"lose"|"lose_reply"|"time_out"|"cut"|"hold" see host/cluster/transport_embedded.h
 ---@field method? string of the operator's requests that it strikes; nil: any
 ---@field path? string a part of path and query; nil: any
 ---@field times? integer requests it is good for; nil: all, until it is healed

@@ -1,4 +1,4 @@
---- Answers the requests that scripts send by ctx.http with a function of the test. host/cluster/world_http.c calls it.
+--- Answers the requests that scripts send by ctx.http with a function of the test. host/cluster/world.c calls it.
 local host = require "cluster.host"
 
 local M = {}

@@ -2,7 +2,7 @@
 local busted = require "busted" -- a failure, not an error, in what it reports
 local expect = require "cluster.testing.expect"
 local host = require "cluster.host"
-local own = require "cluster.own_webhooks"
+local local_webhooks = require "cluster.local_webhooks"
 local register = require "cluster.register" -- the API server calls the webhooks of the script
 
 local M = {}
@@ -11,7 +11,7 @@ local M = {}
 -- The script that converts objects of this kind. @return table { name =, apiVersion =, versions = }
 local function converter_of(object)
   local group = object.apiVersion:match "^(.*)/" or ""
-  for _, script in ipairs(own.scripts()) do
+  for _, script in ipairs(local_webhooks.scripts()) do
     if script.kind == object.kind and (script.apiVersion:match "^(.*)/" or "") == group and #script.versions > 0 then
       return script, group
     end

@@ -224,15 +224,15 @@ test_apiserver_client_leaves_stream_then_handler_is_told_and_later_write_raises(
 static void test_apiserver_on_close_is_called_once_and_may_raise(void **state)
 {
     struct world *world = *state;
-    struct ml_trusted *trusted = ml_apiserver_trusted(world->server);
+    struct ml_server_lua *lua = ml_apiserver_lua(world->server);
     struct ml_err err;
     ml_apiserver_gone(ask(world, "/later"));
     assert_logged(world, "in on_close");
-    assert_int_equal(ml_trusted_run(trusted, "t",
-                                    ML_STR("assert(gone == 1)\n"
-                                           "assert(not pcall(kept.send, kept, 200,"
-                                           " 'x', 'y'))"),
-                                    &err),
+    assert_int_equal(ml_server_lua_run(lua, "t",
+                                       ML_STR("assert(gone == 1)\n"
+                                              "assert(not pcall(kept.send, kept, 200,"
+                                              " 'x', 'y'))"),
+                                       &err),
                      0);
 }
 
@@ -297,24 +297,24 @@ static void test_apiserver_bad_settings_are_refused(void **state)
 static void test_apiserver_reset_begins_anew_in_the_same_state(void **state)
 {
     struct world *world = *state;
-    struct ml_trusted *trusted = ml_apiserver_trusted(world->server);
+    struct ml_server_lua *lua = ml_apiserver_lua(world->server);
     struct ml_err err;
     assert_non_null(ask(world, "/stream"));
-    assert_int_equal(ml_trusted_run(trusted, "t",
-                                    ML_STR("local host = require 'cluster.host'\n"
-                                           "host.defer(function() error 'deferred' end)\n"
-                                           "first = require 'cluster.apiserver.running'"),
-                                    &err),
+    assert_int_equal(ml_server_lua_run(lua, "t",
+                                       ML_STR("local host = require 'cluster.host'\n"
+                                              "host.defer(function() error 'deferred' end)\n"
+                                              "first = require 'cluster.apiserver.running'"),
+                                       &err),
                      0);
     assert_int_equal(ml_apiserver_reset(world->server, ML_STR("{\"refuse\":\"me\"}"), &err),
                      ML_ESCRIPT);
     assert_int_equal(ml_apiserver_reset(world->server, ML_STR("{}"), &err), 0);
     assert_true(world->told.aborted);
     assert_true(ml_loop_next(world->loop) == INT64_MAX);
-    assert_int_equal(ml_trusted_run(trusted, "t",
-                                    ML_STR("assert(first ~= require 'cluster.apiserver.running')"),
-                                    &err),
-                     0);
+    assert_int_equal(
+        ml_server_lua_run(lua, "t", ML_STR("assert(first ~= require 'cluster.apiserver.running')"),
+                          &err),
+        0);
     ml_buf_fini(&world->told.body);
     world->told = (struct told){0};
     assert_null(ask(world, "/echo"));
@@ -337,19 +337,19 @@ static int ask_echo(void *context, struct ml_str argument, struct ml_buf *result
 static void test_apiserver_is_asked_from_inside_its_own_lua(void **state)
 {
     struct world *world = *state;
-    struct ml_trusted *trusted = ml_apiserver_trusted(world->server);
+    struct ml_server_lua *lua = ml_apiserver_lua(world->server);
     struct ml_err err;
-    ml_trusted_define(trusted, "test", "ask", ask_echo, world);
-    int r = ml_trusted_run(trusted, "t",
-                           ML_STR("local co = coroutine.wrap(function()\n"
-                                  "  local echo = require 'test'.ask { n = 1 }\n"
-                                  "  coroutine.yield(echo.path)\n"
-                                  "end)\n"
-                                  "assert(co() == '/echo') co()\n"
-                                  "assert(require 'cluster.apiserver.running'.handle)"),
-                           &err);
+    ml_server_lua_define(lua, "test", "ask", ask_echo, world);
+    int r = ml_server_lua_run(lua, "t",
+                              ML_STR("local co = coroutine.wrap(function()\n"
+                                     "  local echo = require 'test'.ask { n = 1 }\n"
+                                     "  coroutine.yield(echo.path)\n"
+                                     "end)\n"
+                                     "assert(co() == '/echo') co()\n"
+                                     "assert(require 'cluster.apiserver.running'.handle)"),
+                              &err);
     if (r < 0)
-        fail_msg("%s", ml_trusted_traceback(trusted));
+        fail_msg("%s", ml_server_lua_traceback(lua));
 }
 
 int main(void)

@@ -33,16 +33,16 @@ static void end(void *context)
 
 struct world {
     struct ml_loop *loop;
-    struct ml_trusted *trusted;
+    struct ml_server_lua *lua;
     struct ml_dev_stop stop;
 };
 
 static void start(struct world *w)
 {
     w->loop = ml_loop_new(ml_clock_real());
-    w->trusted = ml_trusted_new(&(struct ml_trusted_options){.loop = w->loop});
+    w->lua = ml_server_lua_new(&(struct ml_server_lua_options){.loop = w->loop});
     ml_loop_on_signal(w->loop, SIGTERM, on_signal, w->loop);
-    w->stop = (struct ml_dev_stop){.trusted = w->trusted, .kubeconfig = kubeconfig, .end = end};
+    w->stop = (struct ml_dev_stop){.lua = w->lua, .kubeconfig = kubeconfig, .end = end};
     ml_dev_stop_watch(&w->stop);
     raise(SIGTERM);
 }
@@ -51,7 +51,7 @@ static void work_in_lua(struct world *w, const char *text)
 {
     struct ml_err err = ML_ERR_INIT;
     start(w);
-    int r = ml_trusted_run(w->trusted, "work", ml_str_of(text), &err);
+    int r = ml_server_lua_run(w->lua, "work", ml_str_of(text), &err);
     _exit(r == 0 ? 8 : 9); /* the work has no end */
 }
 
@@ -70,11 +70,11 @@ static void deferred(struct world *w)
     struct ml_err err = ML_ERR_INIT;
     start(w);
     ml_dev_stop_heard();
-    if (ml_trusted_run(w->trusted, "work",
-                       ML_STR("require('cluster.host').defer(function()\n"
-                              "  coroutine.wrap(function() while true do end end)()\n"
-                              "end)"),
-                       &err) < 0)
+    if (ml_server_lua_run(w->lua, "work",
+                          ML_STR("require('cluster.host').defer(function()\n"
+                                 "  coroutine.wrap(function() while true do end end)()\n"
+                                 "end)"),
+                          &err) < 0)
         _exit(8);
     ml_loop_on_signal(w->loop, SIGTERM, NULL, NULL);
     ml_loop_run(w->loop);
@@ -93,7 +93,7 @@ static void listening(struct world *w)
     ml_loop_run(w->loop);
     ml_dev_stop_forget();
     ml_loop_on_signal(w->loop, SIGTERM, NULL, NULL);
-    ml_trusted_free(w->trusted);
+    ml_server_lua_free(w->lua);
     ml_loop_free(w->loop);
     _exit(7);
 }

@@ -162,7 +162,7 @@ static void run(struct pair *pair, int64_t ms)
 
 static void lua(struct pair *pair, const char *statements)
 {
-    struct ml_trusted *trusted = ml_apiserver_trusted(pair->server);
+    struct ml_server_lua *lua = ml_apiserver_lua(pair->server);
     ML_AUTO_FREE char *text = ml_asprintf(
         "local server = require 'cluster.apiserver.running'\n"
         "local MAPS = '/api/v1/namespaces/default/configmaps'\n"
@@ -178,8 +178,8 @@ static void lua(struct pair *pair, const char *statements)
         "local function n(name) return tonumber(get(MAPS .. '/' .. name).data.n) end\n%s",
         statements);
     struct ml_err err;
-    if (ml_trusted_run(trusted, "test", ml_str_of(text), &err) < 0)
-        fail_msg("%s", ml_trusted_traceback(trusted));
+    if (ml_server_lua_run(lua, "test", ml_str_of(text), &err) < 0)
+        fail_msg("%s", ml_server_lua_traceback(lua));
 }
 
 static double reconciles(struct replica *self)

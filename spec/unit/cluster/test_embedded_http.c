@@ -48,8 +48,8 @@ static int setup(void **state)
     if (ml_apiserver_new(&(struct ml_apiserver_options){.loop = f->net.loop}, &f->apiserver, &err) <
         0)
         fail_msg("%s", err.message);
-    struct ml_trusted *trusted = ml_apiserver_trusted(f->apiserver);
-    assert_int_equal(ml_trusted_run(trusted, "handler.lua", ml_str_of(handler), &err), 0);
+    struct ml_server_lua *lua = ml_apiserver_lua(f->apiserver);
+    assert_int_equal(ml_server_lua_run(lua, "handler.lua", ml_str_of(handler), &err), 0);
     assert_int_equal(ml_embedded_http_new(&(struct ml_embedded_http_opts){.loop = f->net.loop,
                                                                           .server = f->apiserver,
                                                                           .address = "127.0.0.1:0"},
@@ -73,7 +73,7 @@ static int teardown(void **state)
 static void lua(struct fixture *f, const char *text)
 {
     struct ml_err err = ML_ERR_INIT;
-    if (ml_trusted_run(ml_apiserver_trusted(f->apiserver), "test", ml_str_of(text), &err) < 0)
+    if (ml_server_lua_run(ml_apiserver_lua(f->apiserver), "test", ml_str_of(text), &err) < 0)
         fail_msg("%s", err.message);
 }
 

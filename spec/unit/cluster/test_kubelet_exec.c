@@ -2,7 +2,7 @@
  * and attach.lua, as processes and, where the machine allows them, in containers. */
 #include <sys/stat.h>
 
-#include "process_lua_unit.h"
+#include "lua_process_unit.h"
 
 /* Lua that the tests share. A test is run once with each kind of runtime. */
 static const char shared[] =

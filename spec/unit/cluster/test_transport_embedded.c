@@ -146,10 +146,10 @@ static void advance(struct world *world, int64_t ns)
 
 static void assert_lua(struct world *world, const char *condition)
 {
-    struct ml_trusted *trusted = ml_apiserver_trusted(world->server);
+    struct ml_server_lua *lua = ml_apiserver_lua(world->server);
     ML_AUTO_FREE char *text = ml_asprintf("assert(%s)", condition);
     struct ml_err err;
-    if (ml_trusted_run(trusted, condition, ml_str_of(text), &err) < 0)
+    if (ml_server_lua_run(lua, condition, ml_str_of(text), &err) < 0)
         fail_msg("%s", err.message);
 }
 
@@ -253,8 +253,8 @@ static int cancel_first(void *context, struct ml_str argument, struct ml_buf *re
 static void test_transport_embedded_caller_cancels_while_the_server_handles(void **state)
 {
     struct world *world = *state;
-    ml_trusted_define(ml_apiserver_trusted(world->server), "test", "cancel", cancel_first,
-                      &world->calls[0]);
+    ml_server_lua_define(ml_apiserver_lua(world->server), "test", "cancel", cancel_first,
+                         &world->calls[0]);
     struct call *call = ask(world, 0, "CANCEL", NULL);
     ml_loop_poll(world->loop);
     assert_null(call->call);

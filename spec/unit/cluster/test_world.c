@@ -57,11 +57,11 @@ static const char *const prelude =
 
 static void run(struct world *world, const char *statements)
 {
-    struct ml_trusted *trusted = ml_world_trusted(world->world);
+    struct ml_server_lua *lua = ml_world_server_lua(world->world);
     ML_AUTO_FREE char *text = ml_asprintf("%s%s", prelude, statements);
     struct ml_err err;
-    if (ml_trusted_run(trusted, "test", ml_str_of(text), &err) < 0)
-        fail_msg("%s", ml_trusted_traceback(trusted));
+    if (ml_server_lua_run(lua, "test", ml_str_of(text), &err) < 0)
+        fail_msg("%s", ml_server_lua_traceback(lua));
 }
 
 static void write_script(struct world *world, const char *text)

@@ -1,4 +1,4 @@
---- Plans the user, the root and the mounts of a container. host/cluster/process_root.h makes them.
+--- Plans the user, the root and the mounts of a container. host/cluster/process_root.c makes them.
 ---
 --- Rules: kubernetes/pkg/kubelet/kubelet_pods.go (makeMounts, ensureHostsFile), kuberuntime/kuberuntime_container.go
 --- (makeMounts: the file of terminationMessagePath), util/truncateHostname.

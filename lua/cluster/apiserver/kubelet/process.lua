@@ -4,7 +4,6 @@
 --- Where the machine does not let its user have containers, each is a process in a folder with its volumes
 --- (links.lua): this folder is $MOONLOOP_ROOT then, and $HOME. All is deleted with the pod. For missing features see
 --- fit.lua.
-local ask = require "cluster.apiserver.kubelet.ask"
 local attach = require "cluster.apiserver.kubelet.attach"
 local exec = require "cluster.apiserver.kubelet.exec"
 local fit = require "cluster.apiserver.kubelet.fit"
@@ -14,6 +13,7 @@ local last_words = require "cluster.apiserver.kubelet.last_words"
 local links = require "cluster.apiserver.kubelet.links"
 local mounts = require "cluster.apiserver.kubelet.mounts"
 local output = require "cluster.apiserver.kubelet.output"
+local probe_actions = require "cluster.apiserver.kubelet.probe_actions"
 local process = require "cluster.process"
 local texts = require "cluster.apiserver.kubelet.texts"
 
@@ -259,7 +259,7 @@ end
 local function run_post_start(self)
   local hook = hook_of(self, "postStart")
   if hook then
-    ask.act(self, hook, HOOK_SECONDS, function(ok, message)
+    probe_actions.act(self, hook, HOOK_SECONDS, function(ok, message)
       if not ok then
         self.hook_failure = "PostStartHook failed: " .. message
         self.process:stop(0)
@@ -332,15 +332,15 @@ function Handle:stop(seconds)
   end
   self.is_stopping = true
   local deadline = host.monotonic() + seconds
-  ask.act(self, hook, seconds, function()
+  probe_actions.act(self, hook, seconds, function()
     self.process:stop(math.max(deadline - host.monotonic(), GRACE_LEAST))
   end)
 end
 
 
---- See ask.lua.
+--- See probe_actions.lua.
 function Handle:probe(probe, fn)
-  ask.act(self, probe, probe.timeoutSeconds or 1, fn)
+  probe_actions.act(self, probe, probe.timeoutSeconds or 1, fn)
 end
 
 
