@@ -1,20 +1,18 @@
-/* A controller's life, the versions of its script, its circuit, and its share of the keys.
- * scripts.c makes it; revision.c tells it of changes, which pass from here to enqueue_filter.c. */
+/* A controller's life: it is made, runs one version of its script after the other, answers
+ * questions of its state, is removed or stops. Changes that a revision reports pass from here to
+ * the enqueue filter. */
 #include "operator/controller_internal.h"
 
 #include "base/escape.h"
 #include "kube/object_diff.h"
+#include "operator/finalizer.h"
+
+/* Reconciles that were under way may still add finalizers, and a replica that stands by waits for
+ * the one that acts: so the cache is looked at again and again. */
+#define REMOVAL_CHECK_NS (100 * ML_NS_PER_MS)
 
 #define VAIN_FAILURES 13                /* in a row, after 5 ms, 10 ms, … 10 s: in all 20 s */
 #define VAIN_PAUSE_NS (8 * ML_NS_PER_S) /* of the circuit: it was open for 15 s by then */
-
-bool controller_acts(const struct ml_controller *self, struct ml_str key)
-{
-    const struct ml_cluster *cluster = self->cluster;
-    if (cluster->standby)
-        return false;
-    return !cluster->shard || ml_shard_acts(cluster->shard, ml_str_of(self->name), key);
-}
 
 /* ---- metrics ---- */
 
@@ -106,82 +104,7 @@ static void register_metrics(struct ml_controller *self)
     ml_metrics_on_collect(self->cluster->metrics, &self->collector);
 }
 
-/* ---- the circuit ---- */
-
-static int64_t controller_now(const struct ml_controller *self)
-{
-    return ml_clock_monotonic(self->cluster->clock);
-}
-
-static void notify_circuit(struct ml_controller *self, bool open, const char *note)
-{
-    ml_metric_set(self->metrics.circuit_open, open);
-    self->handler->circuit(self->context, self, open, note);
-}
-
-static void report_circuit_opened(struct ml_controller *self, struct ml_object *object,
-                                  const struct ml_err *err)
-{
-    ML_AUTO_FREE char *note = ml_asprintf(
-        "%d times in a row a limit ended the script of controller %s; one object at a "
-        "time tries it, with pauses, until it works or is changed: %s",
-        ML_CIRCUIT_HITS_MAX, self->name, err->message);
-    ml_error(self->cluster->log, self->name,
-             "script runs into its limits again and again; its circuit is open",
-             CONTROLLER_FIELDS(self), ML_ERR_FIELDS(err), ML_REVISION_FIELDS(self->current),
-             ML_F("pause_seconds", (double)self->circuit.pause_ns / (double)ML_NS_PER_S));
-    if (object)
-        ml_object_warning(self->cluster, self->name, ml_revision_kind(self->current), object,
-                          "CircuitOpen", note);
-    notify_circuit(self, true, note);
-}
-
-static void report_circuit_closed(struct ml_controller *self)
-{
-    ML_AUTO_FREE char *note = ml_asprintf("controller %s works within its limits again",
-                                          self->name);
-    ml_info(self->cluster->log, self->name,
-            "script works within its limits again; its circuit is closed", CONTROLLER_FIELDS(self),
-            ML_REVISION_FIELDS(self->current));
-    notify_circuit(self, false, note);
-}
-
-/* No timer while a probe is under way: its end decides. */
-static void start_probe_timer(struct ml_controller *self)
-{
-    int64_t wait_ns = ml_circuit_wait(&self->circuit, controller_now(self));
-    if (wait_ns > 0 && wait_ns < INT64_MAX)
-        ml_timer_start(&self->probe, wait_ns);
-}
-
-void controller_limit_hit(struct ml_controller *self, struct ml_object *object,
-                          const struct ml_err *err)
-{
-    if (ml_circuit_hit(&self->circuit, controller_now(self)))
-        report_circuit_opened(self, object, err);
-    start_probe_timer(self);
-}
-
-static void hurry_probe(struct ml_controller *self)
-{
-    ml_circuit_hurry(&self->circuit);
-    start_probe_timer(self);
-}
-
-void controller_circuit_close(struct ml_controller *self)
-{
-    ml_timer_stop(&self->probe);
-    if (ml_circuit_success(&self->circuit))
-        report_circuit_closed(self);
-}
-
 /* ---- versions and changes ---- */
-
-void controller_enqueue_at_start(struct ml_controller *self, struct ml_str key)
-{
-    controller_note_cause(self, key, "start", ML_STR(""));
-    ml_workqueue_add(self->queue, key, ML_PRIORITY_LOW);
-}
 
 /* All there is, behind whatever somebody changes meanwhile. What is another replica's does not
  * wait in the queue: who gets it later begins with all there is. */
@@ -238,7 +161,7 @@ static void on_change_of_key(void *context, struct ml_str key, const struct ml_c
     if (!controller_acts(self, key))
         return;
     if (self->circuit.state == ML_CIRCUIT_OPEN && change_is_edit(change))
-        hurry_probe(self);
+        controller_hurry_probe(self);
     struct ml_verdict verdict = ml_enqueue_filter_changed(self->filter, key, change);
     controller_follow_verdict(self, key, &verdict);
 }
@@ -259,23 +182,6 @@ static void on_named_change(void *context, size_t kind, const struct ml_change *
                                                      ml_object_rv_number(change->new)))
             on_change_of_key(self, key, &related);
     }
-}
-
-void controller_release_key(struct ml_controller *self, struct ml_str key)
-{
-    ml_workqueue_remove(self->queue, key);
-    ml_enqueue_filter_gone(self->filter, key);
-    ml_read_sets_drop(self->read_sets, key);
-    ml_custom_metrics_gone(self->custom, key);
-    ml_keys_forget_failures(&self->keys, key);
-    free(ml_keys_take_cause(&self->keys, key));
-    controller_forget_lookups(self, key);
-}
-
-void controller_forget_key(struct ml_controller *self, struct ml_str key)
-{
-    ml_expectations_clear(self->expectations, key);
-    controller_release_key(self, key);
 }
 
 static void on_object_gone(void *context, struct ml_str key)
@@ -307,7 +213,8 @@ static void on_index_failed(void *context, struct ml_revision *revision, const s
     if (ml_script_limit_hit(revision->script) && revision == self->current)
         controller_limit_hit(self, NULL, err);
     ml_metric_add(self->metrics.errors, 1);
-    if (!ml_repeat_failed(repeat, ml_str_of(err->message), controller_now(self)))
+    if (!ml_repeat_failed(repeat, ml_str_of(err->message),
+                          ml_clock_monotonic(self->cluster->clock)))
         return;
     ml_error(self->cluster->log, self->name,
              "function of an index failed; ctx.list does not find the object in it",
@@ -327,6 +234,64 @@ static const struct ml_revision_handler revision_handler = {
     .index_failed = on_index_failed,
     .function_failed = on_function_failed,
 };
+
+/* ---- removal ---- */
+
+/* Each object that carries the finalizer, or only the first. Returns whether there is one. */
+static bool find_carriers(struct ml_controller *self, bool enqueue)
+{
+    const struct ml_store *store = ml_revision_store(self->current);
+    size_t cursor = 0;
+    bool found = false;
+    for (struct ml_object *object; (object = ml_store_next(store, &cursor));) {
+        if (!ml_finalizer_carries(self->current, object))
+            continue;
+        found = true;
+        if (!enqueue)
+            return true;
+        if (controller_acts(self, ml_object_key(object)))
+            controller_enqueue_at_start(self, ml_object_key(object));
+    }
+    return found;
+}
+
+/* What was begun before is over, and the cache shows what it wrote: from then on, no object gets a
+ * finalizer of ours. */
+static void check_removal(void *context)
+{
+    struct ml_controller *self = context;
+    if (!self->current || self->in_flight > 0 || !ml_expectations_all_shown(self->expectations)) {
+        ml_timer_start(&self->removal.check, REMOVAL_CHECK_NS);
+        return;
+    }
+    bool found = find_carriers(self, !self->removal.swept);
+    self->removal.swept = true;
+    if (found) {
+        ml_timer_start(&self->removal.check, REMOVAL_CHECK_NS);
+        controller_pump(self);
+        return;
+    }
+    self->handler->removed(self->context, self, self->removal.released);
+}
+
+void ml_controller_remove(struct ml_controller *self)
+{
+    if (self->removal.on || self->stopping)
+        return;
+    self->removal.on = true;
+    ml_timer_start(&self->removal.check, 0);
+}
+
+bool ml_controller_is_removed(const struct ml_controller *self)
+{
+    return self->removal.on && !self->stopping;
+}
+
+size_t ml_controller_objects(const struct ml_controller *self, const char **out_kind)
+{
+    *out_kind = self->current ? ml_revision_kind(self->current)->kind : "";
+    return self->current ? ml_store_len(ml_revision_store(self->current)) : 0;
+}
 
 /* ---- life ---- */
 
@@ -369,7 +334,7 @@ struct ml_controller *ml_controller_new(struct ml_cluster *cluster, const char *
     ml_list_init(&self->works);
     ml_list_init(&self->lookups);
     ml_task_init(&self->stopped_task, report_stopped, self);
-    controller_removal_init(self);
+    ml_timer_init(&self->removal.check, cluster->loop, check_removal, self);
     register_metrics(self);
     self->custom = ml_custom_metrics_new(cluster, &self->keys, self->name);
     ml_timer_init(&self->probe, cluster->loop, controller_pump, self);

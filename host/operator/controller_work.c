@@ -1,6 +1,9 @@
-/* The keys of a controller, from the enqueue filter to the end of their reconcile: who may begin,
- * and what becomes of a key that has ended. */
+/* The keys of a controller, from the verdict of the enqueue filter to the end of their reconcile:
+ * which are this replica's, which may begin, which function is called for their object, the circuit
+ * that holds them back, and the decision about a key that has ended. */
 #include "operator/controller_internal.h"
+
+#include "operator/finalizer.h"
 
 /* Keys of low priority under way at once, so that an edit finds the loop, the client and the server
  * free: while 5,000 objects of a start are worked off it waits 1, 6 and 26 ms beside 2, 8 and 32 of
@@ -22,6 +25,14 @@ struct work {
     struct ml_list node;
 };
 
+bool controller_acts(const struct ml_controller *self, struct ml_str key)
+{
+    const struct ml_cluster *cluster = self->cluster;
+    if (cluster->standby)
+        return false;
+    return !cluster->shard || ml_shard_acts(cluster->shard, ml_str_of(self->name), key);
+}
+
 void controller_note_cause(struct ml_controller *self, struct ml_str key, const char *what,
                            struct ml_str object_key)
 {
@@ -30,6 +41,12 @@ void controller_note_cause(struct ml_controller *self, struct ml_str key, const 
     ml_keys_set_cause(
         &self->keys, key,
         ml_asprintf("%s%s" ML_STR_FMT, what, object_key.len ? " " : "", ML_STR_ARG(object_key)));
+}
+
+void controller_enqueue_at_start(struct ml_controller *self, struct ml_str key)
+{
+    controller_note_cause(self, key, "start", ML_STR(""));
+    ml_workqueue_add(self->queue, key, ML_PRIORITY_LOW);
 }
 
 /* "Pod default/x: status.phase". */
@@ -74,11 +91,6 @@ void controller_follow_verdict(struct ml_controller *self, struct ml_str key,
     ml_verdict_fini(verdict);
 }
 
-struct ml_object *controller_object(const struct ml_controller *self, struct ml_str key)
-{
-    return ml_store_get(ml_revision_store(self->current), key);
-}
-
 void controller_make_filter(struct ml_controller *self)
 {
     const struct ml_enqueue_filter_questions questions = {
@@ -91,6 +103,89 @@ void controller_make_filter(struct ml_controller *self)
     self->filter = ml_enqueue_filter_new(&self->keys, self->cluster->loop, self->expectations,
                                          &questions, self);
 }
+
+void controller_release_key(struct ml_controller *self, struct ml_str key)
+{
+    ml_workqueue_remove(self->queue, key);
+    ml_enqueue_filter_gone(self->filter, key);
+    ml_read_sets_drop(self->read_sets, key);
+    ml_custom_metrics_gone(self->custom, key);
+    ml_keys_forget_failures(&self->keys, key);
+    free(ml_keys_take_cause(&self->keys, key));
+    controller_forget_lookups(self, key);
+}
+
+void controller_forget_key(struct ml_controller *self, struct ml_str key)
+{
+    ml_expectations_clear(self->expectations, key);
+    controller_release_key(self, key);
+}
+
+/* ---- the circuit ---- */
+
+static void notify_circuit(struct ml_controller *self, bool open, const char *note)
+{
+    ml_metric_set(self->metrics.circuit_open, open);
+    self->handler->circuit(self->context, self, open, note);
+}
+
+static void report_circuit_opened(struct ml_controller *self, struct ml_object *object,
+                                  const struct ml_err *err)
+{
+    ML_AUTO_FREE char *note = ml_asprintf(
+        "%d times in a row a limit ended the script of controller %s; one object at a "
+        "time tries it, with pauses, until it works or is changed: %s",
+        ML_CIRCUIT_HITS_MAX, self->name, err->message);
+    ml_error(self->cluster->log, self->name,
+             "script runs into its limits again and again; its circuit is open",
+             CONTROLLER_FIELDS(self), ML_ERR_FIELDS(err), ML_REVISION_FIELDS(self->current),
+             ML_F("pause_seconds", (double)self->circuit.pause_ns / (double)ML_NS_PER_S));
+    if (object)
+        ml_object_warning(self->cluster, self->name, ml_revision_kind(self->current), object,
+                          "CircuitOpen", note);
+    notify_circuit(self, true, note);
+}
+
+static void report_circuit_closed(struct ml_controller *self)
+{
+    ML_AUTO_FREE char *note = ml_asprintf("controller %s works within its limits again",
+                                          self->name);
+    ml_info(self->cluster->log, self->name,
+            "script works within its limits again; its circuit is closed", CONTROLLER_FIELDS(self),
+            ML_REVISION_FIELDS(self->current));
+    notify_circuit(self, false, note);
+}
+
+/* No timer while a probe is under way: its end decides. */
+static void start_probe_timer(struct ml_controller *self)
+{
+    int64_t wait_ns = ml_circuit_wait(&self->circuit, ml_clock_monotonic(self->cluster->clock));
+    if (wait_ns > 0 && wait_ns < INT64_MAX)
+        ml_timer_start(&self->probe, wait_ns);
+}
+
+void controller_limit_hit(struct ml_controller *self, struct ml_object *object,
+                          const struct ml_err *err)
+{
+    if (ml_circuit_hit(&self->circuit, ml_clock_monotonic(self->cluster->clock)))
+        report_circuit_opened(self, object, err);
+    start_probe_timer(self);
+}
+
+void controller_circuit_close(struct ml_controller *self)
+{
+    ml_timer_stop(&self->probe);
+    if (ml_circuit_success(&self->circuit))
+        report_circuit_closed(self);
+}
+
+void controller_hurry_probe(struct ml_controller *self)
+{
+    ml_circuit_hurry(&self->circuit);
+    start_probe_timer(self);
+}
+
+/* ---- the end of a run ---- */
 
 /* What the cache shows of it is not what the server has. */
 static void mark_cache_stale(struct ml_controller *self, struct ml_str key)
@@ -352,14 +447,33 @@ static void on_expectations_satisfied(void *context, struct ml_str key)
         ml_workqueue_add(self->queue, key, ML_PRIORITY_NORMAL);
 }
 
+/* ---- the begin of a run ---- */
+
+/* What is to be called for the object; false: nothing. */
+static bool choose_call(const struct ml_controller *self, const struct ml_object *object,
+                        enum ml_reconcile_call *out)
+{
+    bool carries = ml_finalizer_carries(self->current, object);
+    bool finalizes = self->current->declaration->finalizes && !self->removal.on;
+    if (carries && !finalizes)
+        *out = ML_CALL_RELEASE;
+    else if (!ml_object_deleting(object) && ml_finalizer_is_former(self->current, object))
+        *out = ML_CALL_TAKE_OVER;
+    else if (ml_object_deleting(object))
+        *out = ML_CALL_FINALIZE;
+    else
+        *out = ML_CALL_RECONCILE;
+    return carries || (*out == ML_CALL_RECONCILE && !self->removal.on);
+}
+
 /* The object of a key; NULL for one that is gone, or going without our finalizer: what it owns goes
  * with it, and nothing new must appear under it. NULL as well for what is another replica's by now.
  * `out`: what is to be called for it. */
-static struct ml_object *object_to_reconcile(struct ml_controller *self, struct ml_str key,
-                                             enum ml_reconcile_call *out)
+static struct ml_object *prepare_key(struct ml_controller *self, struct ml_str key,
+                                     enum ml_reconcile_call *out)
 {
     struct ml_object *object = controller_object(self, key);
-    if (object && controller_acts(self, key) && controller_call_of(self, object, out))
+    if (object && controller_acts(self, key) && choose_call(self, object, out))
         return object;
     if (!object) {
         controller_forget_key(self, key);
@@ -407,7 +521,7 @@ static void on_live_read(void *context, const struct ml_err *err)
 {
     struct work *work = context;
     struct ml_controller *self = work->controller;
-    struct ml_object *object = err ? NULL : object_to_reconcile(self, work->key, &work->call);
+    struct ml_object *object = err ? NULL : prepare_key(self, work->key, &work->call);
     work->live_read = NULL;
     if (object) {
         start_reconcile(work, object);
@@ -434,7 +548,7 @@ static bool key_pauses(struct ml_controller *self, struct ml_str key, enum ml_pr
 static void begin_key(struct ml_controller *self, struct ml_str key, enum ml_priority priority)
 {
     enum ml_reconcile_call call = ML_CALL_RECONCILE;
-    struct ml_object *object = object_to_reconcile(self, key, &call);
+    struct ml_object *object = prepare_key(self, key, &call);
     if (!object || key_pauses(self, key, priority, call) ||
         !ml_expectations_satisfied(self->expectations, key, on_expectations_satisfied, self)) {
         ml_workqueue_done(self->queue, key);

@@ -1,5 +1,4 @@
-/* Which objects carry the finalizer of their controller, and the patches that add and remove it.
- * Called by reconcile.c, and by controller_removal.c, which decides what becomes of an object. */
+/* Which objects carry the finalizer of their controller, and the patches that add and remove it. */
 #include "operator/finalizer.h"
 
 #include "codec/json.h"
