@@ -5,7 +5,6 @@
 
 #include "base/escape.h"
 #include "kube/object_diff.h"
-#include "operator/finalizer.h"
 
 /* Reconciles that were under way may still add finalizers, and a replica that stands by waits for
  * the one that acts: so the cache is looked at again and again. */

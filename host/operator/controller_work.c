@@ -3,8 +3,6 @@
  * that holds them back, and the decision about a key that has ended. */
 #include "operator/controller_internal.h"
 
-#include "operator/finalizer.h"
-
 /* Keys of low priority under way at once, so that an edit finds the loop, the client and the server
  * free: while 5,000 objects of a start are worked off it waits 1, 6 and 26 ms beside 2, 8 and 32 of
  * them (bench/scenarios/overtake.sh, medians of one quiet run each). */

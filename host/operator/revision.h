@@ -51,7 +51,7 @@ struct ml_revision {
     struct ml_expectations *expectations; /* once live */
     struct ml_payer *payer;               /* likewise */
 
-    /* Of reconcile_status.c: */
+    /* For reconcile.c: */
     bool without_condition; /* the server does not take Reconciled */
     struct ml_unkept unkept;
 

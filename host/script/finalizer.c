@@ -1,6 +1,6 @@
 /* The finalizer of a controller that cleans up: before the first write on behalf of an object the
  * host adds it, and holds that write back till then. Called by ctx_write.c; run.c goes on with the
- * write. operator/finalizer.c does the same before a status is written, and removes it. */
+ * write. operator/reconcile.c does the same before a status is written, and removes it. */
 #include "codec/json.h"
 #include "kube/finalizers.h"
 #include "script/ctx.h"
