@@ -4,7 +4,6 @@
 
 #include "codec/base64.h"
 #include "codec/json.h"
-#include "operator/path_watch.h"
 
 void ml_source_start(struct ml_source *source, const struct ml_source_handler *handler,
                      void *context)

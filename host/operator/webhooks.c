@@ -7,7 +7,7 @@
 #include "base/wipe.h"
 #include "net/tls.h"
 #include "net/tls_authority.h"
-#include "operator/path_watch.h"
+#include "operator/files.h"
 #include "operator/webhook_bundles.h"
 #include "operator/webhook_secret.h"
 #include "operator/webhook_server.h"
