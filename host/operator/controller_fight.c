@@ -2,6 +2,7 @@
 #include "operator/controller_internal.h"
 
 #include "codec/json.h"
+#include "state/writer.h"
 
 #define LOOKUPS_MAX       16 /* at a time; with more, the other side stays unnamed */
 #define LOOKUP_TIMEOUT_MS 10000

@@ -6,6 +6,7 @@
 #include "operator/scripts.h"
 #include "operator/shutdown.h"
 #include "state/election.h"
+#include "state/writer.h"
 
 #define RELEASE_MAX_NS (2 * ML_NS_PER_S)
 #define WALL_CHECK_NS  (10 * ML_NS_PER_S)

@@ -4,12 +4,13 @@
 
 #include "base/budget.h"
 #include "kube/discovery.h"
-#include "state/authors.h"
 #include "state/informer.h"
 #include "state/outbound.h"
 #include "state/recorder.h"
 #include "state/shard.h"
 #include "state/turns.h"
+
+struct ml_authors;
 
 struct ml_cluster {
     struct ml_loop *loop;
@@ -25,6 +26,6 @@ struct ml_cluster {
     bool standby;           /* another replica leads: caches are synced, nothing is reconciled */
     struct ml_budget_pool script_memory; /* of all scripts together */
     struct ml_turns *turns;       /* gives turns to script code; NULL where no controller runs */
-    struct ml_authors *authors;   /* of the last writes; NULL where nobody asks */
+    struct ml_authors *authors;   /* state/writer.h; NULL where nobody asks */
     struct ml_outbound *outbound; /* of ctx.http; NULL: scripts ask nobody */
 };
