@@ -462,9 +462,9 @@ bool ml_controller_fails(const struct ml_controller *self, struct ml_buf *why)
     return true;
 }
 
-bool ml_controller_sees(const struct ml_controller *self, struct ml_buf *why)
+bool ml_controller_stays_synced(const struct ml_controller *self, struct ml_buf *why)
 {
-    return ml_revision_sees(self->current, why);
+    return ml_revision_stays_synced(self->current, why);
 }
 
 bool ml_controller_misses_kind(const struct ml_controller *self)
@@ -473,7 +473,7 @@ bool ml_controller_misses_kind(const struct ml_controller *self)
     return revision && ml_revision_misses_kind(revision);
 }
 
-bool ml_controller_lacks(const struct ml_controller *self, struct ml_buf *why)
+bool ml_controller_is_synced(const struct ml_controller *self, struct ml_buf *why)
 {
-    return self->offered && ml_revision_lacks(self->offered, why);
+    return !self->offered || ml_revision_is_synced(self->offered, why);
 }

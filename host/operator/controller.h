@@ -67,9 +67,9 @@ struct ml_script *ml_controller_offered(const struct ml_controller *controller);
  * there is none. */
 bool ml_controller_webhook(struct ml_controller *controller, struct ml_webhook_target *out);
 
-/* For a live controller, as ml_revision_sees. */
-bool ml_controller_sees(const struct ml_controller *controller, struct ml_buf *why);
 /* As ml_revision_misses_kind, of the current revision, or else of the offered one. */
 bool ml_controller_misses_kind(const struct ml_controller *controller);
-/* As ml_revision_lacks, of the offered revision; false when there is none. */
-bool ml_controller_lacks(const struct ml_controller *controller, struct ml_buf *why);
+/* As ml_revision_is_synced, of the offered revision; true when there is none. */
+bool ml_controller_is_synced(const struct ml_controller *controller, struct ml_buf *why);
+/* As ml_revision_stays_synced, of a live controller. */
+bool ml_controller_stays_synced(const struct ml_controller *controller, struct ml_buf *why);

@@ -234,26 +234,26 @@ static bool looks_up(const struct ml_controller *self, struct ml_str key)
     return false;
 }
 
-/* The answer to the rival's write may have come after its change; now it is there. */
-static const char *name_rival(struct ml_controller *self, const struct ml_slowed *slowed)
+/* The answer to the write of the other side may have come after its change; now it is there. */
+static const char *name_other_side(struct ml_controller *self, const struct ml_slowed *slowed)
 {
-    if (slowed->rival)
-        return slowed->rival;
+    if (slowed->other_side)
+        return slowed->other_side;
     const struct ml_author *author = ml_authors_of(
-        self->cluster->authors, ml_informer_kind(slowed->change->informer), slowed->rival_rv);
+        self->cluster->authors, ml_informer_kind(slowed->change->informer), slowed->other_side_rv);
     return author ? name_author(self, author) : NULL;
 }
 
 void controller_key_slowed(struct ml_controller *self, struct ml_str key,
                            const struct ml_slowed *slowed)
 {
-    const char *rival = slowed->fight ? name_rival(self, slowed) : NULL;
-    bool is_unknown = slowed->fight && !rival;
+    const char *other_side = slowed->fight ? name_other_side(self, slowed) : NULL;
+    bool is_unknown = slowed->fight && !other_side;
     ml_metric_add(self->metrics.slowed, 1);
     if (is_unknown && *slowed->field && slowed->change->new && !looks_up(self, key))
         look_up_other(self, key, slowed);
     else
-        tell_slowed(self, key, slowed->fields, is_unknown ? "another client" : rival);
+        tell_slowed(self, key, slowed->fields, is_unknown ? "another client" : other_side);
 }
 
 void controller_key_hot(struct ml_controller *self, struct ml_str key)

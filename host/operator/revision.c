@@ -462,17 +462,17 @@ size_t ml_revision_kind_index(const struct ml_revision *self, const struct ml_in
     return index;
 }
 
-bool ml_revision_sees(const struct ml_revision *self, struct ml_buf *why)
+bool ml_revision_stays_synced(const struct ml_revision *self, struct ml_buf *why)
 {
-    bool sees = true;
+    bool synced = true;
     for (size_t i = 0; i < self->declaration->kind_count; i++) {
         if (!self->informers[i] || !ml_informer_is_degraded(self->informers[i]))
             continue;
-        sees = false;
+        synced = false;
         ml_append_line(why, "%s: cannot watch %s: %s", self->declaration->file,
                        self->kinds[i]->plural, ml_informer_trouble(self->informers[i])->message);
     }
-    return sees;
+    return synced;
 }
 
 bool ml_revision_misses_kind(const struct ml_revision *self)
@@ -488,22 +488,22 @@ bool ml_revision_misses_kind(const struct ml_revision *self)
 }
 
 /* Appends a line unless the kind of this index is in the cache. */
-static bool kind_lacks(const struct ml_revision *self, size_t index, struct ml_buf *why)
+static bool kind_is_synced(const struct ml_revision *self, size_t index, struct ml_buf *why)
 {
     const struct watched_kind *watched = &self->watched[index];
     const struct ml_informer *informer = self->informers[index];
     const char *file = self->declaration->file;
     if (!self->kinds[index] && watched->trouble) {
         ml_append_line(why, "%s: %s", file, watched->trouble);
-        return true;
+        return false;
     }
     if (!self->kinds[index]) {
         ml_append_line(why, "%s: kind " ML_STR_FMT " is being looked up", file,
                        ML_STR_ARG(watched->declared->gvk.kind));
-        return true;
+        return false;
     }
     if (!informer || ml_informer_synced(informer))
-        return false;
+        return true;
     const struct ml_err *trouble = ml_informer_trouble(informer);
     if (trouble)
         ml_append_line(why, "%s: cannot watch %s: %s", file, self->kinds[index]->plural,
@@ -511,17 +511,17 @@ static bool kind_lacks(const struct ml_revision *self, size_t index, struct ml_b
     else
         ml_append_line(why, "%s: the first list of %s is not complete yet", file,
                        self->kinds[index]->plural);
-    return true;
+    return false;
 }
 
-bool ml_revision_lacks(const struct ml_revision *self, struct ml_buf *why)
+bool ml_revision_is_synced(const struct ml_revision *self, struct ml_buf *why)
 {
-    bool lacks = false;
+    bool synced = true;
     for (size_t i = 0; i < self->declaration->kind_count; i++)
-        lacks = kind_lacks(self, i, why) || lacks;
-    if (!lacks && !self->live && ml_script_index_pending(self->script)) {
+        synced = kind_is_synced(self, i, why) && synced;
+    if (synced && !self->live && ml_script_index_pending(self->script)) {
         ml_append_line(why, "%s: its indexes are not complete yet", self->declaration->file);
-        lacks = true;
+        synced = false;
     }
-    return lacks;
+    return synced;
 }

@@ -104,13 +104,12 @@ static inline const struct ml_store *ml_revision_store(const struct ml_revision 
 size_t ml_revision_kind_index(const struct ml_revision *revision,
                               const struct ml_informer *informer);
 
-/* From ready on: appends a line for each kind whose cache cannot be kept up to date, because a
- * right or the kind itself is missing. True when there is none. */
-bool ml_revision_sees(const struct ml_revision *revision, struct ml_buf *why);
-
 /* Is one of its kinds not installed, so that only its CustomResourceDefinition can help? */
 bool ml_revision_misses_kind(const struct ml_revision *revision);
 
-/* Before ready: appends a line for each kind that it waits for, with what the server answered, if
- * that was an error. False when there is none. */
-bool ml_revision_lacks(const struct ml_revision *revision, struct ml_buf *why);
+/* Before ready: is each of its kinds in the cache? If not, appends a line for each kind that it
+ * waits for, with the server's answer, if that was an error. */
+bool ml_revision_is_synced(const struct ml_revision *revision, struct ml_buf *why);
+/* From ready on: are its caches kept up to date? If not, appends a line for each kind that cannot
+ * be watched, because a right or the kind itself is missing. */
+bool ml_revision_stays_synced(const struct ml_revision *revision, struct ml_buf *why);

@@ -342,7 +342,7 @@ static void count_slot(const struct slot *slot, struct ml_scripts_count *out)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf why = ML_BUF_INIT;
     bool works = slot_works(slot);
-    if (works && ml_controller_sees(slot->controller, &why))
+    if (works && ml_controller_stays_synced(slot->controller, &why))
         out->live++;
     else if (!works && slot->why.kind)
         out->refused++;
@@ -508,14 +508,14 @@ bool ml_scripts_ready(const struct ml_scripts *self, struct ml_buf *why)
         if (slot->removed)
             continue;
         if (slot_works(slot)) {
-            ready = ml_controller_sees(slot->controller, why) && ready;
+            ready = ml_controller_stays_synced(slot->controller, why) && ready;
             continue;
         }
         ready = false;
-        bool lacks = slot->controller && ml_controller_lacks(slot->controller, why);
+        bool synced = !slot->controller || ml_controller_is_synced(slot->controller, why);
         if (slot->why.kind)
             ml_append_line(why, "%s", slot->why.message);
-        else if (!lacks)
+        else if (synced)
             ml_append_line(why, "%s: is about to go live", slot->file);
     }
     return ready;
