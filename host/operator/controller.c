@@ -105,8 +105,8 @@ static void register_metrics(struct ml_controller *self)
 
 /* ---- versions and changes ---- */
 
-/* All there is, behind whatever somebody changes meanwhile. What is another replica's does not
- * wait in the queue: who gets it later begins with all there is. */
+/* Enqueues all objects, behind edits, except those of other replicas: a replica that gets one later
+ * enqueues it then. */
 static void enqueue_all_objects(void *context)
 {
     struct ml_controller *self = context;
@@ -254,8 +254,8 @@ static bool find_carriers(struct ml_controller *self, bool enqueue)
     return found;
 }
 
-/* What was begun before is over, and the cache shows what it wrote: from then on, no object gets a
- * finalizer of ours. */
+/* Once the running reconciles have ended and the cache shows their writes, no further object gets
+ * our finalizer. */
 static void check_removal(void *context)
 {
     struct ml_controller *self = context;

@@ -51,8 +51,8 @@ size_t ml_controller_objects(const struct ml_controller *controller, const char 
  * when running ones have ended. */
 void ml_controller_stop(struct ml_controller *controller);
 
-/* When it works next by itself, as ml_workqueue_next; 0 while a revision is being prepared. What
- * has failed for about twenty seconds does not count: another try will most likely fail as well. */
+/* When it works next by itself, as ml_workqueue_next; 0 while a revision is being prepared. A key
+ * that has failed for about twenty seconds does not count: it will most likely fail again. */
 int64_t ml_controller_next(const struct ml_controller *controller);
 /* Appends a line if objects failed when they were reconciled last, and are to be tried again: which
  * one, and why. False: there is none. */

@@ -1,4 +1,5 @@
-/* Keys that are slowed (enqueue_filter.h): who changes the same field, and how that is told. */
+/* Keys that are slowed (enqueue_filter.h): finds the other side, which changes the same field, and
+ * reports both. */
 #include "operator/controller_internal.h"
 
 #include "codec/json.h"

@@ -11,7 +11,7 @@
 #include "operator/reconcile.h"
 #include "state/workqueue.h"
 
-/* What it counts, under controller-runtime's names, so that dashboards carry over. */
+/* Its metrics, under controller-runtime's names, so that dashboards carry over. */
 struct controller_metrics {
     struct ml_metric *success, *error, *requeue_after; /* controller_runtime_reconcile_total */
     struct ml_metric *errors, *terminal_errors;

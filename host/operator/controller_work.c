@@ -185,7 +185,7 @@ void controller_hurry_probe(struct ml_controller *self)
 
 /* ---- the end of a run ---- */
 
-/* What the cache shows of it is not what the server has. */
+/* The server has another version of the object than the cache. */
 static void mark_cache_stale(struct ml_controller *self, struct ml_str key)
 {
     const struct ml_object *object = controller_object(self, key);
@@ -232,11 +232,11 @@ static int64_t back_off(const struct work *work, unsigned doublings, const struc
     return delay_ns;
 }
 
-/* What becomes of the key (machinery of controller-runtime's reconcileHandler). The newest
- * result decides about the timer: one that an earlier run asked for is taken back. A key keeps
- * its priority, so that what fails or comes regularly since the start does not crowd out edits;
- * an instant that was asked for is work that is due, whatever brought it up. Returns in how many ns
- * it is tried again after a failure; -1: not by itself. */
+/* Decides when the key runs next (as controller-runtime's reconcileHandler). The newest result sets
+ * the timer, and cancels the one of an earlier run. A key keeps its priority, so that edits stay
+ * ahead of keys that fail, or come regularly, since the start; at an instant that the script asked
+ * for, the key has normal priority. Returns in how many ns the key is tried again after a failure;
+ * -1: not by itself. */
 static int64_t requeue_key(const struct work *work, const struct ml_result *result)
 {
     struct ml_controller *self = work->controller;
@@ -371,8 +371,8 @@ void controller_report_reads_off(struct ml_controller *self)
             CONTROLLER_FIELDS(self), ML_REVISION_FIELDS(revision), ML_S("reason", why));
 }
 
-/* What the run read decides which changes wake the key from now on; also those that came
- * meanwhile. */
+/* The reads of the run decide which changes wake the key from now on, those that came meanwhile
+ * included. */
 static void keep_reads(const struct work *work, const struct ml_result *result, bool wrote_status)
 {
     struct ml_controller *self = work->controller;
@@ -445,9 +445,9 @@ static void on_expectations_satisfied(void *context, struct ml_str key)
         ml_workqueue_add(self->queue, key, ML_PRIORITY_NORMAL);
 }
 
-/* ---- the begin of a run ---- */
+/* ---- the start of a run ---- */
 
-/* What is to be called for the object; false: nothing. */
+/* Chooses the function that is called for the object; false: none. */
 static bool choose_call(const struct ml_controller *self, const struct ml_object *object,
                         enum ml_reconcile_call *out)
 {
@@ -576,10 +576,10 @@ static bool circuit_lets_begin(const struct ml_controller *self)
            ml_circuit_wait(&self->circuit, ml_clock_monotonic(self->cluster->clock)) == 0;
 }
 
-/* Is there room for one more, and down to which priority? Nothing begins while the reconciled kind
- * cannot be watched: what is made for an owner that is long gone is collected at once, and that
- * would bring the owner up again. Nor while another turn of this controller waits, or it has used
- * more than its share of the CPU: what is changed until then goes first. */
+/* Is there room for one more, and down to which priority? All keys wait while the reconciled kind
+ * is not watched: a child of an owner that is long gone is collected at once, and that would wake
+ * the owner again. They also wait while another turn of this controller waits, or while it has used
+ * more than its share of the CPU: edits that come until then go first. */
 static bool may_begin_another(const struct ml_controller *self, enum ml_priority *out_least)
 {
     bool all = self->low_in_flight < LOW_IN_FLIGHT_MAX;

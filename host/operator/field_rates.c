@@ -1,4 +1,5 @@
-/* How often the runs of a key change each field (field_rates.h). For enqueue_filter.c. */
+/* Counts how often the runs of a key change each field, and pauses a key that changes one too often
+ * (field_rates.h). */
 #include "operator/field_rates.h"
 
 #include "base/clock.h"

@@ -243,7 +243,7 @@ static int read_file_text(int fd, size_t size_max, const char *shown, struct ml_
     }
 }
 
-/* What is wrong with the file itself is told in `files`. */
+/* A file that cannot be read goes to the refused ones of `files`. */
 static int files_read_entry(struct ml_files *files, const struct ml_files_kind *kind, int dir,
                             const char *path, const char *shown, struct ml_err *err)
 {
@@ -283,8 +283,8 @@ static int files_read_folder(struct ml_files *files, const struct ml_files_kind 
     return 0;
 }
 
-/* What is wrong with the folder or its files is none of the file's business: a script that
- * requires what is not there is refused. */
+/* Errors of the folder or of its other files are ignored: a script that requires a missing module
+ * is refused later. */
 static void files_read_rest_of_folder(struct ml_files *files, const struct ml_files_kind *kind,
                                       const char *path)
 {

@@ -62,7 +62,7 @@ ML_NODISCARD int ml_files_read(struct ml_files *files, const struct ml_files_kin
  * missing rights)? Then read it again later. */
 bool ml_files_may_recover(const struct ml_files *files);
 
-/* A hash of name and text of every file of which `script` was made, or of all when it is NULL. The
+/* A hash of name and text of every file that `script` was made from, or of all when it is NULL. The
  * same in every process. */
 uint64_t ml_files_fingerprint(const struct ml_files *files, const struct ml_script *script);
 uint64_t ml_file_fingerprint(const struct ml_script_file *file); /* of this one; never 0 */

@@ -146,7 +146,7 @@ static void batch_refuse_second_name(struct ml_batch *batch, size_t index)
         entry_refuse(entry);
 }
 
-/* Who requires a module is known when all are loaded. */
+/* The users of a module are known when all files are loaded. */
 static void batch_refuse_unused_modules(struct ml_batch *batch)
 {
     for (size_t i = 0; i < batch->files.count; i++) {

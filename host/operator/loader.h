@@ -26,8 +26,8 @@ struct ml_batch_opts {
     struct ml_cluster *cluster; /* NULL: for checking only */
     const struct ml_script_limits *limits;
     struct ml_crash_marker *marker; /* NULL: none is kept */
-    /* Fills the entry of a file with its earlier verdict, if none of the files of which it was made
-     * has changed. False: load it (again). May be NULL. */
+    /* Fills the entry of a file with its earlier verdict, if each of the files that it was made
+     * from is unchanged. False: load it (again). May be NULL. */
     bool (*known)(void *context, const struct ml_batch *batch, size_t index,
                   struct ml_batch_entry *entry);
     /* Is this file to be loaded after the others? May be NULL. */

@@ -277,7 +277,7 @@ static bool server_may_recover(int kind)
            kind == ML_ETOO_MANY || kind == ML_ESERVER;
 }
 
-/* What a person can do about the error. */
+/* Advice to the person who reads the error. */
 static const char *connect_advice(const struct ml_err *err)
 {
     if (err->http == 401)

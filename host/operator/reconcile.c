@@ -243,7 +243,8 @@ static void tell_recovery(const struct ml_reconcile *self, const struct ml_repea
                 ML_OBJECT_FIELDS(controller, ml_revision_kind(self->revision)->kind,
                                  ml_object_key(self->object)),
                 ML_S("reconcileID", self->id), ML_REPEAT_FIELDS(was, -1));
-    /* Nothing is taken back that could not be told: an outage would end in an Event per object. */
+    /* Only a failure that the server has an Event of is taken back: else an outage would end in an
+     * Event for each object. */
     const struct ml_event warning = event_of(self, true);
     bool is_told = self->takes_back ||
                    (was->told && ml_recorder_shows(self->cluster->recorder, &warning));
@@ -298,8 +299,8 @@ static void fail_write(struct ml_reconcile *self, const struct ml_err *err, cons
     tell_failure(self);
 }
 
-/* What the status is to say of this reconcile. False: nothing. The status of a built-in kind is a
- * matter of Kubernetes' own controllers. */
+/* The outcome of this reconcile, for the condition in the status. False: the status does not show
+ * it. The status of a built-in kind belongs to Kubernetes' own controllers. */
 static bool says_reconciled(struct ml_reconcile *self, struct ml_reconciled *out)
 {
     const struct ml_kind *kind = ml_revision_kind(self->revision);
@@ -568,8 +569,8 @@ static bool refusal_is_of_condition(const struct ml_reconcile *self, struct ml_s
     return count > 0;
 }
 
-/* Objects of a kind whose schema has no such conditions get no condition any more: the server
- * has left it out, or refused it. */
+/* From now on no object of the kind gets the condition if the schema lacks it: the server has left
+ * it out, or refused it. */
 static void learn_of_condition(struct ml_reconcile *self, struct ml_str body,
                                const struct ml_err *err)
 {

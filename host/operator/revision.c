@@ -12,7 +12,8 @@
  * applied a CRD, rarely enough for a server. */
 #define RETRY_NS (2 * ML_NS_PER_S)
 
-/* What a function may take at most, nearly: that of a watch has as long as a reconcile. */
+/* The longest time that a function may take, nearly; a watch function has as long as a reconcile.
+ */
 #define WHEN_MAX_NS (10 * ML_NS_PER_MS)
 #define MAP_MAX_NS  (100 * ML_NS_PER_MS)
 
@@ -49,9 +50,9 @@ static void report_function_failed(const struct watched_kind *watched, struct ml
                                    err);
 }
 
-/* Does the change count? What comes, goes, or begins to go always does; and so does what the
- * script's own function cannot judge, or has used too much of the CPU to be asked about: no change
- * is lost by a mistake in it. */
+/* Does the change count? An object that appears, is deleted or is being deleted always does. So
+ * does a change at which the script's own function fails, or for which it has no CPU time left: a
+ * mistake in the function loses no change. */
 static bool change_counts(const struct watched_kind *watched, const struct ml_change *change)
 {
     const struct ml_script_kind *declared = watched->declared;
@@ -115,7 +116,7 @@ static void enqueue_mapped_key(void *context, struct ml_str key)
     self->handler->enqueue(self->context, key, mapping->change);
 }
 
-/* What the old state concerned may be concerned no more, and has to hear of that. */
+/* A key that only the old state concerns is enqueued, too. */
 static void enqueue_mapped(struct watched_kind *watched, const struct ml_change *change)
 {
     struct mapping mapping = {watched->revision, change};

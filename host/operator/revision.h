@@ -30,8 +30,8 @@ struct ml_revision_handler {
     /* The function of an index failed at `object`; before it is live as well. */
     void (*index_failed)(void *context, struct ml_revision *revision, const struct ml_kind *kind,
                          struct ml_object *object, const struct ml_err *err);
-    /* Once live: a watch function, or one of `when`, failed at a change of `object`. What
-     * `when` should have judged counts. */
+    /* Once live: a watch function, or one of `when`, failed at a change of `object`. The change
+     * counts although `when` gave no verdict. */
     void (*function_failed)(void *context, struct ml_revision *revision, const struct ml_kind *kind,
                             struct ml_object *object, const struct ml_err *err);
 };
@@ -87,7 +87,7 @@ void ml_revision_retire(struct ml_revision *revision);
 struct ml_revision *ml_revision_ref(struct ml_revision *revision);
 void ml_revision_unref(struct ml_revision *revision); /* NULL is fine */
 
-/* Log fields that say which version of which script a line is about. */
+/* Log fields with the script and the version that a line is about. */
 #define ML_REVISION_FIELDS(revision)                                                               \
     ML_S("script", (revision)->declaration->file), ML_I("revision", (revision)->number)
 

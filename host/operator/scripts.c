@@ -155,7 +155,7 @@ static void feed_remove_controllers(struct feed *feed)
     feed_check_names(feed);
 }
 
-/* One that never was live has done nothing. */
+/* A controller that was never live is dropped at once. */
 static void feed_remove_missing(void *context)
 {
     struct feed *feed = context;

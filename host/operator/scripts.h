@@ -50,7 +50,7 @@ struct ml_scripts_count ml_scripts_count(const struct ml_scripts *scripts);
  */
 int64_t ml_scripts_next(const struct ml_scripts *scripts);
 
-/* Who answers webhooks of the controller of this name. False: there is none. */
+/* The version that answers webhooks of the controller of this name. False: there is none. */
 bool ml_scripts_webhook(const struct ml_scripts *scripts, struct ml_str name,
                         struct ml_webhook_target *out);
 /* Calls `each` for every controller that has webhooks. */

@@ -67,10 +67,10 @@ struct ml_scripts {
 
 struct slot *slot_find(const struct feed *feed, struct ml_str file); /* NULL: there is none */
 struct slot *slot_get(struct feed *feed, struct ml_str file); /* makes it when there is none */
-/* What refers to the slot is gone, or goes with it. */
+/* Its controllers go with it; while some of them drain, it stays among the dead ones. */
 void slot_free(struct slot *slot);
-/* Readiness does not wait for a file that never was a controller and is gone, or is a module. NULL
- * is fine. */
+/* For a file that never was a controller and is gone, or is a module: readiness must not wait for
+ * it. NULL is fine. */
 void slot_free_unless_controller(struct slot *slot);
 /* The newest good version: offered, or else current; or NULL. Borrowed. */
 struct ml_script *slot_script(const struct slot *slot);

@@ -5,8 +5,8 @@
  *
  * The host shows by the condition `Reconciled` on an object that its last reconcile failed. It is
  * False after ctx.invalid, ctx.terminal and errors, and while finalize is not done, with the reason
- * that the Event has, and True again once a reconcile was good. An object whose reconciles never
- * failed does not have it, and costs no write. Its message begins with "CONTROLLER: ": of two
+ * that the Event has, and True again once a reconcile was good. An object whose reconciles were
+ * all good does not have it, and costs no write. Its message begins with "CONTROLLER: ": of two
  * controllers of one kind each takes back only its own message, and is silent about the other's. */
 #pragma once
 

@@ -1,5 +1,5 @@
-/* Puts the parts together. moonloop.c makes it for a cluster; `moonloop dev` uses webhook_server.h
- * alone. */
+/* Puts the parts of the webhooks together: server, certificate, and the objects that trust it.
+ * `moonloop dev` uses webhook_server.h alone. */
 #include "operator/webhooks.h"
 
 #include <openssl/ssl.h>

@@ -1,4 +1,5 @@
-/* Called by operator/controller.c and controller_work.c; the notes are made by script/metric.c. */
+/* Counts the values that scripts set by ctx.metric, in series that go with their objects, within
+ * the limits of the header. script/metric.c makes the notes. */
 #include "state/custom_metrics.h"
 
 #include <stdio.h>

@@ -33,8 +33,8 @@ struct ml_custom_metric {
 
 const char *ml_custom_type_name(enum ml_custom_type type); /* "counter" */
 
-/* What one run wants to record: it counts when the run has ended well, so that one that is tried
- * again does not count twice. */
+/* The values that one run records. They count when the run has ended well, so that a run that is
+ * tried again counts once. */
 struct ml_custom_notes;
 struct ml_custom_notes *ml_custom_notes_new(void);
 void ml_custom_notes_free(struct ml_custom_notes *notes); /* NULL is fine */

@@ -479,7 +479,7 @@ static void series_begin(struct series *series, const struct ml_event *event)
     series->sent_count = 0;
 }
 
-/* What one source holds; an empty one: all sources. */
+/* The share that one source holds; an empty one: all sources. */
 struct held {
     size_t count, bytes;
     struct series *oldest; /* that rests, or NULL */

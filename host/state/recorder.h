@@ -57,7 +57,7 @@ void ml_recorder_flush(struct ml_recorder *recorder, void (*done)(void *context)
 
 /* ---- for the recorder and its tests: the limits on the number of Events ---- */
 
-/* What was seen lately. Bounded: the one that was quiet longest is forgotten first. */
+/* The keys that were seen lately. Bounded: the one that was quiet longest is forgotten first. */
 struct ml_event_recent {
     struct ml_set by_key; /* in the order of their last use */
 };

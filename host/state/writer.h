@@ -9,7 +9,8 @@
  *            returned; else Conflict, since it is unknown who changed it. An apply without these
  *            may be sent again: the error is returned
  *
- * What was read counts for the expectations like an answer: the next reconcile sees at least that.
+ * A version that was read counts for the expectations like an answer: the next reconcile sees at
+ * least that one.
  * A delete is noted when the answer is the object with a deletionTimestamp. When the object was
  * gone at once the answer has no later version, and the cache may show the object a little longer:
  * a second delete, with its uid, gets NotFound or Conflict. */
