@@ -1,18 +1,20 @@
-# A thin front: each target is one command of cmake, busted or a script in tools/.
+# Each target installs the packages that it needs, and calls cmake or a script of tools/.
 
 KUBECTL ?= kubectl
 IMAGE   ?= moonloop:latest
 ARGS    ?=
+T        =
 
 MAKEFLAGS += --no-print-directory
+export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build asan hostlua demo run test distros faults attacks stress mutants e2e conformance conformance-suite lint bench fuzz kinds yaml-table cron-instants script-api deploy-manifests install uninstall deploy deploy-scripts undeploy docker-build format clean
+.PHONY: help deps build asan hostlua demo run test distros faults attacks stress mutants e2e conformance conformance-suite lint bench fuzz kinds yaml-table cron-instants script-api house deploy-manifests install uninstall deploy deploy-scripts undeploy docker-build format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-deps: ## install what building, testing and linting need (Debian packages, once)
+deps: ## install the Debian packages for building, testing and linting (once)
 	@tools/deps.sh build test lint
 
 build: ## build build/release/moonloop
@@ -25,60 +27,73 @@ asan:
 	@cmake --preset asan >/dev/null
 	@cmake --build --preset asan
 
-hostlua:
+hostlua: build
 	@cmake --build --preset release --target hostlua
 
-demo: build ## a cluster on this machine: an At becomes a pod that says YAY, and the script is edited
+demo: build ## run a cluster on this machine: an At becomes a pod that prints YAY, and the script is edited
 	@tools/demo.sh
 
 run: build ## run the operator from the checkout against your kubeconfig
 	build/release/moonloop run --scripts reconcilers/ --allow-http https://accounts.example.com --log-format text $(ARGS)
 
-test: asan ## C units, specs, reconciler tests and the fault bench under ASan and UBSan; no cluster needed (ARGS="F23 apiserver")
+ifeq ($(T),)
+test: asan ## run the tests that need no cluster, under ASan and UBSan (T=circuit for a part, T=F23, T=spec/apiserver/quota_spec.lua)
 	@tools/test.sh $(ARGS)
+else
+test:
+	@tools/deps.sh build test
+	@tools/test-part.sh $(T)
+endif
 
-distros: ## the README's commands on a fresh machine: Debian 12 in a root file system of its own (needs root; ARGS="bookworm trixie")
+distros: ## run the README's commands on a fresh machine: Debian 12 in a root file system of its own (needs root; ARGS="bookworm trixie")
 	@tools/distros.sh $(ARGS)
 
-faults: asan ## the fault bench: every row of the fault matrix, and how often it was tried (ARGS="F11 F12" FAULT_SEEDS=1000 FAULT_SEED=17)
+faults: asan ## run the fault bench: every row of the fault matrix, with the number of tries (ARGS="F11 F12" FAULT_SEEDS=1000 FAULT_SEED=17)
 	@tools/faults.sh $(ARGS)
 
-attacks: ## the hostile programs of spec/attacks, in the release and the sanitizer build (ARGS="gas/ forged" BUILDS=asan)
+attacks: ## run the hostile programs of spec/attacks, in the release and the sanitizer build (ARGS="gas/ forged" BUILDS=asan)
 	@tools/deps.sh build test
 	@tools/attacks.sh $(ARGS)
 
-stress: ## what scripts do, with a collection at every new object of theirs, under ASan
+stress: ## run the script layer with a full collection at every new object, under ASan
 	@tools/deps.sh build test
 	@cmake --preset stress >/dev/null
 	@cmake --build --preset stress
 	@tools/stress.sh
 
-mutants: ## seed each bug of spec/mutants into a copy of the checkout: does the suite see it? (ARGS="half-a-list token-read-once")
+mutants: ## put each bug of spec/mutants into a copy of the checkout, and see that the suite detects it (ARGS="half-a-list token-read-once")
 	@tools/deps.sh build test
 	@tools/mutants.sh $(ARGS)
 
-e2e: asan build hostlua ## spec/e2e on a control plane built for it and on the embedded server, or on $KUBECONFIG
+e2e: asan hostlua ## run spec/e2e on a control plane built for it and on the embedded server, or on $KUBECONFIG
 	@tools/deps.sh e2e
 	@MOONLOOP=$(CURDIR)/build/asan/moonloop tools/e2e.sh $(ARGS)
 
-conformance: build hostlua ## ask a real control plane and the embedded server the same, and compare (ARGS="watch/ sessions/at")
+conformance: hostlua ## send a real control plane and the embedded server the same requests, and compare the answers (ARGS="watch/ sessions/at")
+	@tools/deps.sh e2e
 	@spec/conformance/run.sh $(ARGS)
 
-conformance-suite: build ## Kubernetes' own tests against moonloop dev (ARGS=fast, or parts of names)
+conformance-suite: build ## run Kubernetes' own tests against moonloop dev (ARGS=fast, or parts of names)
+	@tools/deps.sh lua
 	@spec/kubernetes/run.sh $(ARGS)
 
-lint: ## clang-format, cppcheck, luacheck, layers, the script API, shell
+lint: ## run clang-format, cppcheck, luacheck, shellcheck, and the checks of layers and of the script API
 	@tools/deps.sh build test lint
 	@tools/lint.sh
 
-script-api: ## write the stubs, tables and name lists of the script API out of lua/script_api.lua
+script-api: ## write the stubs, tables and name lists of the script API from lua/script_api.lua
+	@tools/deps.sh lua
 	@lua5.4 tools/script-api.lua --write
 
-deploy-manifests: ## write the roles of deploy/ out of the script that it carries
+house: build ## print the figures of the sources: size, C files that need each other, exports with one user (ARGS=--check)
+	@tools/deps.sh lua
+	@lua5.4 tools/house.lua $(ARGS)
+
+deploy-manifests: ## write the roles of deploy/ from the scripts and flags that need them
 	@tools/deps.sh build test
 	@tools/deploy-manifests.sh
 
-bench: build ## print the figures of bench/RESULTS.md, measured now
+bench: build ## measure the figures of bench/RESULTS.md again
 	@tools/deps.sh test
 	@bench/run.sh $(ARGS)
 
@@ -86,34 +101,34 @@ fuzz: ## run each fuzz target (SECONDS_EACH=600, ARGS="NAME…")
 	@tools/deps.sh build fuzz
 	@tools/fuzz.sh $(ARGS)
 
-kinds: ## write lua/cluster/apiserver/facts anew from the Go modules of Kubernetes (needs Go)
+kinds: ## write lua/cluster/apiserver/facts from the Go modules of Kubernetes (needs Go)
 	@tools/kinds/kinds.sh
 
-yaml-table: ## ask kubectl's reader of YAML for the answers in spec/unit/codec/yaml.txt (needs Go)
+yaml-table: ## write the answers of kubectl's YAML reader into spec/unit/codec/yaml.txt (needs Go)
 	@cd tools/yaml && CGO_ENABLED=0 GOTOOLCHAIN=local go run -trimpath -buildvcs=false . ../../spec/unit/codec/yaml.txt
 
-cron-instants: ## ask Kubernetes' reader of schedules for the instants in spec/apiserver/cron_instants.txt (needs Go)
+cron-instants: ## write the instants of Kubernetes' schedule reader into spec/apiserver/cron_instants.txt (needs Go)
 	@cd tools/cron && CGO_ENABLED=0 GOTOOLCHAIN=local go run -trimpath -buildvcs=false . ../../spec/apiserver/cron_instants.txt
 
 install: ## install the CRDs into the cluster
 	$(KUBECTL) apply -f crds
 
-uninstall: ## remove the CRDs, and every object of theirs
+uninstall: ## remove the CRDs and all objects of their kinds
 	$(KUBECTL) delete -f crds
 
-deploy: ## run an image in the cluster, the one that was built and pushed (IMAGE=registry.example/moonloop:0.1); scripts stay as they are
+deploy: ## run the image that you built and pushed in the cluster (IMAGE=registry.example/moonloop:0.1); the scripts there stay
 	@KUBECTL="$(KUBECTL)" tools/image.sh deploy "$(IMAGE)"
 
-deploy-scripts: ## put the scripts of reconcilers/ into the cluster, in place of those that run there
+deploy-scripts: ## replace the scripts in the cluster with reconcilers/
 	$(KUBECTL) apply -n moonloop-system -k reconcilers
 
-undeploy: ## take it out again
+undeploy: ## remove the operator from the cluster
 	$(KUBECTL) delete -k deploy
 
 docker-build: ## build the image (docker, podman, or buildah without an engine)
 	@tools/image.sh build "$(IMAGE)"
 
-format: ## rewrite the C sources in the house's form
+format: ## format the C sources with clang-format
 	@tools/deps.sh lint
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 

@@ -1,5 +1,5 @@
-/* What it costs to hand a script an object of the cache: decoded whole, as it was once, and decoded
- * as the script touches it. On pods of 1.3 and 6 KB, for scripts that read little and all of them.
+/* Measures the cost to hand a script an object of the cache: decoded whole, as it was once, and
+ * decoded as the script touches it. On pods of 1.3 and 6 KB, for scripts that read little or all.
  *
  *   bench_objects                  nanoseconds an object, the best of several rounds
  *   bench_objects lazy phase 1000  this only, so many times on a large pod: for callgrind */

@@ -10,7 +10,7 @@
 #define BENCH_ROUNDS   7
 #define BENCH_ROUND_NS (50 * ML_NS_PER_MS)
 
-/* What is measured: goes over all of `text` once; returns something that depends on it. */
+/* A function to measure: it goes over all of `text` once; returns something that depends on it. */
 typedef size_t bench_run(void *context, struct ml_str text);
 
 static inline double bench_mb_per_s(bench_run *run, void *context, struct ml_str text)

@@ -1,4 +1,4 @@
-# What the scenarios are written in. Sourced by run.sh, which sets: work quick moonloop.
+# The functions that the scenarios are written with. Sourced by run.sh, which sets: work quick moonloop.
 # shellcheck shell=bash disable=SC2154
 
 cp=$work/cp           # folder of the control plane that is up
@@ -189,7 +189,7 @@ cpu_ms() { sed 's/^.*) //' "/proc/$1/stat" | awk '{ print ($12 + $13) * 10 }'; }
 # status_kib PID FIELD, as VmRSS, VmHWM or RssAnon.
 status_kib() { awk -v field="$2:" '$1 == field { print $2 }' "/proc/$1/status"; }
 
-# What the host holds now, and the most it held so far.
+# Records the memory that the host holds now, and the most it held so far.
 record_memory() { # PREFIX
   local field
   for field in VmRSS VmHWM RssAnon; do record "$1.$field" "$(status_kib "$host_pid" "$field")"; done

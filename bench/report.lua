@@ -429,7 +429,7 @@ local function recovery_table()
 end
 
 
--- What a long run observed: its figures one below the other.
+-- Writes the figures of a long run, one below the other.
 local function long_table(title, name, rows)
   line("## %s, %s minutes\n", title, figures[name .. ".minutes"][1])
   line "| | |\n|---|---|"

@@ -1,4 +1,4 @@
-# What was compiled before, in another build or before a patch was taken back, is found by its contents.
+# With ccache, each content of a file is compiled only once: also across build folders, and after a patch is reverted.
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_C_COMPILER_LAUNCHER)
   set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE_PROGRAM})

@@ -41,7 +41,7 @@ if(NOT MOONLOOP_STATIC)
   target_link_options(ml_lua INTERFACE -Wl,--export-dynamic-symbol=lua_* -Wl,--export-dynamic-symbol=luaL_*)
 endif()
 if(MOONLOOP_ASAN)
-  # What C does with Lua's stack is checked. Instrumented itself, Lua would take three times as long.
+  # Lua checks how C uses its stack. It is not instrumented itself, as it would then take three times as long.
   target_compile_definitions(ml_lua PRIVATE LUA_USE_APICHECK)
   target_compile_options(ml_lua PRIVATE -UNDEBUG)
   if(NOT MOONLOOP_GC_STRESS)
@@ -51,7 +51,7 @@ endif()
 target_link_libraries(ml_lua PRIVATE m)
 add_library(moonloop::lua ALIAS ml_lua)
 
-# What compiles our own Lua files while the binary is built (embed.cmake): to read them as text takes half of the time
-# that `moonloop dev` needs to start.
+# The program that compiles our own Lua files during the build (embed.cmake): reading them as text would take half of
+# the time that `moonloop dev` needs to start.
 add_executable(ml_lua_compile ${lua_ours}/compile.c)
 target_link_libraries(ml_lua_compile PRIVATE moonloop::lua m)

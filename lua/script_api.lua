@@ -14,7 +14,7 @@
 -- of its arguments (spec/fuzz/lua_grammar.h).
 local OBJECT = { "object", "moonloop.Object?", "as the server has it" }
 local NAMESPACE = { "namespace?", "string", "that of the reconciled object when left out" }
-local BESIDE = { "beside?", "moonloop.Beside", "what is true beside it" }
+local BESIDE = { "beside?", "moonloop.Beside", "status and conditions to write with it" }
 
 local api = { modules = {}, types = {}, test_modules = {} }
 
@@ -40,8 +40,8 @@ api.modules[1] = {
   {
     name = "recreate", call = "moonloop.recreate(object)",
     params = { { "object", "moonloop.Manifest" } }, returns = { { "object", "moonloop.Manifest" } },
-    doc = "Marks an object among returned `children`, and returns it: if the server refuses to change it, because a "
-      .. "field of it cannot change, the old one is deleted, and the new one is made when the old one is gone.",
+    doc = "Marks an object among returned `children`, and returns it: if the server refuses the change, because a "
+      .. "field cannot be changed, the old object is deleted, and the new one is made when the old one is gone.",
   },
   {
     name = "watch", call = "moonloop.watch(Kind, function(object, ctx) … end [, when])",
@@ -53,8 +53,8 @@ api.modules[1] = {
     returns = { { "watch", "moonloop.Watch" } },
     doc = "An entry of `watches`. The function returns which reconciled objects a change of `object` concerns: a list "
       .. 'of `"namespace/name"` or `{ namespace =, name = }`, or nothing. It is called with the object after and '
-      .. "before the change. It can read watched kinds (`ctx.get`, `ctx.list`); it cannot write or wait. It "
-      .. "need not name those that looked for `object` by name. `when`: as in a controller.",
+      .. "before the change. It can read watched kinds (`ctx.get`, `ctx.list`); it cannot write or wait. Objects "
+      .. "whose reconcile looked for `object` by name need not be returned. `when`: as in a controller.",
   },
   {
     name = "index", call = "moonloop.index(Kind, function(object) … end)",
@@ -64,8 +64,8 @@ api.modules[1] = {
     },
     returns = { { "index", "moonloop.Index" } },
     doc = "An index of a watched kind, made at the top of the file: "
-      .. "[who refers to this object?](reading.md#who-refers-to-it) The function returns the keys of an object: a list "
-      .. "of strings, one string, or nothing.",
+      .. "[objects that refer to another](reading.md#objects-that-refer-to-another). The function returns the keys of "
+      .. "an object: a list of strings, one string, or nothing.",
   },
   {
     name = "array", call = "moonloop.array(list)", generic = "T",
@@ -81,7 +81,7 @@ api.modules[1] = {
   {
     name = "is_null", call = "moonloop.is_null(value)",
     params = { { "value", "any" } }, returns = { { "is_null", "boolean" } },
-    doc = "Whether the value is `moonloop.null`.",
+    doc = "True if the value is `moonloop.null`.",
   },
 }
 
@@ -101,8 +101,9 @@ api.modules[2] = {
     returns = { { "objects", "moonloop.Object[]?", "a list sorted by namespace and name" } },
     errors = "Invalid NotFound Forbidden LimitExceeded",
     doc = "A list sorted by namespace and name; from the cache, without errors, or by a request, as with `get`. An "
-      .. "object must have all `labels` and [`fields`](reading.md#who-refers-to-it); `owned = true`: only objects that "
-      .. "this object controls; `index` and `key`: [only objects with that key](reading.md#who-refers-to-it).",
+      .. "object must have all `labels` and [`fields`](reading.md#objects-that-refer-to-another); `owned = true`: only "
+      .. "objects that this object controls; `index` and `key`: "
+      .. "[only objects with that key](reading.md#objects-that-refer-to-another).",
   },
   {
     name = "ensure", call = "ctx.ensure(object [, {WriteOptions}])",
@@ -204,14 +205,14 @@ api.modules[2] = {
     params = { { "field", "string", '"spec.schedule"' }, { "why", "string" }, BESIDE },
     returns = { { "outcome", "moonloop.Outcome", "for reconcile to return" } },
     doc = "The object asks for something impossible. An Event and the condition `Reconciled` say so; the key waits for "
-      .. "an edit. What the third argument has is written with it.",
+      .. "an edit. The status and conditions of the third argument are written with it.",
   },
   {
     name = "terminal", call = "ctx.terminal(why [, {Beside}])", to_return = true,
     params = { { "why", "string" }, BESIDE },
     returns = { { "outcome", "moonloop.Outcome", "for reconcile to return" } },
     doc = "The reconcile is not tried again before the object changes. An Event and the condition `Reconciled` say so. "
-      .. "What the second argument has is written with it.",
+      .. "The status and conditions of the second argument are written with it.",
   },
 }
 
@@ -248,7 +249,7 @@ api.modules[3] = {
     returns = { { "seconds", "integer?" }, { "why", "string?" } },
     doc = 'The first instant after `after` that a cron expression names, in UTC: five fields with names, ranges, lists '
       .. 'and steps (`"*/15 9-17 * * mon-fri"`; 0 and 7 are Sunday), or `@hourly`, `@daily`, `@weekly`, `@monthly`, '
-      .. "`@yearly`. `nil, why` for what is none, and for what never comes.",
+      .. "`@yearly`. `nil, why` for a text that is no expression, and for an expression that never comes.",
   },
 }
 
@@ -285,8 +286,8 @@ api.modules[5] = {
       { "alphabet?", "string", "2 to 256 different bytes" },
     },
     returns = { { "password", "string" } },
-    doc = "A password of 1 to 1024 characters, all equally likely: letters and digits that do not look alike, or those "
-      .. "of `alphabet`.",
+    doc = "A password of 1 to 1024 random characters, all equally likely: letters and digits that do not look alike, "
+      .. "or those of `alphabet`.",
   },
   {
     name = "random", call = "crypto.random(bytes [, form])",
@@ -332,8 +333,8 @@ api.modules[7] = {
     name = "parse", call = "quantity.parse(value)",
     params = { { "value", QUANTITY } },
     returns = { { "text", "string?", "canonical" }, { "why", "string?" } },
-    doc = "The quantity as an API server would store it: `0.5` is `500m`, `1.5Gi` is `1536Mi`. `nil, why` for what is "
-      .. "none, and for 10^36 and more.",
+    doc = "The quantity as an API server would store it: `0.5` is `500m`, `1.5Gi` is `1536Mi`. `nil, why` for a value "
+      .. "that is no quantity, and for 10^36 and more.",
   },
   {
     name = "format", call = "quantity.format(value [, form])",
@@ -364,7 +365,7 @@ api.modules[7] = {
   {
     name = "multiply", call = "quantity.multiply(a, b)",
     params = { { "a", QUANTITY }, { "b", QUANTITY } }, returns = { { "product", "string?" }, { "why", "string?" } },
-    doc = "The product, in the form of `a`. What is finer than 10^-9 is rounded up, as Kubernetes does.",
+    doc = "The product, in the form of `a`, rounded up to a multiple of 10^-9, as Kubernetes does.",
   },
 }
 
@@ -520,7 +521,7 @@ type_of {
       .. "(no connection) and `TLS` come from `ctx.http` alone.", shown = "err.kind",
   },
   { "code", "integer", "The HTTP status; 0 when there was no answer.", shown = "err.code" },
-  { "message", "string", "What is wrong. `tostring(err)` has everything.", shown = "err.message" },
+  { "message", "string", "The cause. `tostring(err)` also names the request and the kind.", shown = "err.message" },
 }
 
 type_of {
@@ -543,7 +544,7 @@ type_of {
 }
 
 type_of {
-  name = "Beside", list = "beside", doc = "What is written with the outcome of `ctx.invalid` or `ctx.terminal`.",
+  name = "Beside", list = "beside", doc = "Status and conditions to write with `ctx.invalid` or `ctx.terminal`.",
   { "status?", "table" },
   { "conditions?", "table<string, moonloop.Condition|moonloop.Null>" },
 }
@@ -552,7 +553,7 @@ type_of {
   name = "Result", list = "result",
   {
     "status?", "table", "Merged over the object's status, and written if that changes it: "
-      .. "return the true status each time; the host finds out what to send. `moonloop.null` "
+      .. "return the current status each time; the host sends only changes. `moonloop.null` "
       .. "removes a field.", shown = "{ status = {…} }",
   },
   {
@@ -608,7 +609,7 @@ type_of {
 }
 
 type_of {
-  name = "Refusal", doc = "Why an object is refused: a text, fields, or what `ctx.invalid` returns.",
+  name = "Refusal", doc = "Why an object is refused: a text, fields, or the result of `ctx.invalid`.",
   is = "string|moonloop.Cause[]|moonloop.Outcome",
 }
 
@@ -621,8 +622,8 @@ type_of {
 type_of {
   name = "Webhooks", list = "webhooks",
   {
-    "failure_policy?", '"Fail"|"Ignore"', "What the API server does with a write when the webhook cannot be called or "
-      .. "fails: it refuses it (default), or goes on without the webhook.", shown = 'failure_policy = "Ignore"',
+    "failure_policy?", '"Fail"|"Ignore"', "If the webhook cannot be called or fails, the API server refuses the write "
+      .. '(`"Fail"`, the default), or goes on without the webhook (`"Ignore"`).', shown = 'failure_policy = "Ignore"',
   },
   {
     "timeout_seconds?", "integer", "How long the API server waits for an answer, 1 to 30, by default 10.",
@@ -688,14 +689,14 @@ type_of {
       .. "twice at a time.",
   },
   {
-    "default?", "fun(object: moonloop.Object): moonloop.Object?", "`function(object)` fills in what is missing in an "
+    "default?", "fun(object: moonloop.Object): moonloop.Object?", "`function(object)` fills in missing fields of an "
       .. "object that somebody creates or updates, before it is stored: it changes the object, and returns it or "
       .. "nothing. See [webhooks](webhooks.md).",
   },
   {
     "validate?", "fun(new: moonloop.Object, old: moonloop.Object?, ctx: moonloop.Context): moonloop.Refusal?, any",
-    "`function(new, old, ctx)` decides whether an object may be created (`old` is nil) or updated: returns nothing, or "
-      .. "why not.",
+    "`function(new, old, ctx)` checks an object that is created (`old` is nil) or updated: returns nothing, or why it "
+      .. "is refused.",
   },
   {
     "convert?", "table<string, moonloop.Conversion>", "The other versions of the kind: "
@@ -841,7 +842,7 @@ api.more = {
   "math.atan2", "math.cosh", "math.frexp", "math.ldexp", "math.log10", "math.pow", "math.sinh", "math.tanh",
 }
 
--- Parts that only tests have (docs/testing.md).
+-- The API that only tests have (docs/testing.md).
 local WORLD_NAMESPACE = { "namespace?", "string", '"default" when left out' }
 
 api.test_modules[1] = {
@@ -925,21 +926,21 @@ api.test_modules[1] = {
   {
     name = "round_trip", call = "world.round_trip(object)",
     params = { { "object", "moonloop.Manifest" } },
-    doc = "Fails unless the object is the same after the script's `convert` made each other version of it and back; "
-      .. "shows what was lost.",
+    doc = "Converts the object to each other version and back with the script's `convert`. Fails if the result "
+      .. "differs, and shows how.",
   },
   {
     name = "metric", call = "world.metric(name [, labels])",
     params = { { "name", "string" }, { "labels?", "table<string, string>" } },
     returns = { { "value", "number?" } },
-    doc = "The value of a metric that the script sets by `ctx.metric`, of a histogram how many values it has: of the "
-      .. "first series that has these labels. Nil when there is none.",
+    doc = "The value of the first series with these labels, of a metric that the script sets by `ctx.metric`; of a "
+      .. "histogram, the number of its values. Nil if there is none.",
   },
   {
     name = "http", call = "world.http(function(request) … end)",
     params = { { "answer", "fun(request: table): table?, string?" } },
-    doc = "Answers what the script asks by `ctx.http`: the function gets `{ method =, url =, headers =, body = }` and "
-      .. "returns `{ status =, headers =, body = }`; nothing: a time-out; nil and a text: no connection.",
+    doc = "Answers the script's `ctx.http`: the function gets `{ method =, url =, headers =, body = }` and returns "
+      .. "`{ status =, headers =, body = }`; nothing: a time-out; nil and a text: no connection.",
   },
   {
     name = "restart", call = "world.restart()", params = {},
@@ -970,7 +971,7 @@ type_of {
     'what pods do once they run: `"run"` (default: until `finish_pod`), `"succeed"`, `"fail"`, or a function of pod '
       .. "and container that returns `{ after = seconds, code = exit code }`",
   },
-  { "seed?", "integer", "for everything random: uids, generated names, jitter, what the script draws. Default 1" },
+  { "seed?", "integer", "for everything random: uids, generated names, jitter, the script's draws. Default 1" },
 }
 
 type_of {

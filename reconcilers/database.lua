@@ -1,5 +1,5 @@
 -- Runs databases: for each Database a server in a StatefulSet, a Service, a Secret with the passwords, and a Job that
--- gives the server its users. What they look like stands in database_parts.lua.
+-- gives the server its users. database_parts.lua has their manifests.
 -- The phases of a Database: Provisioning (the server does not answer, or never had its users) <-> Ready.
 local moonloop = require "moonloop"
 local cjson = require "cjson"

@@ -1,4 +1,4 @@
--- What PostgreSQL and MySQL differ in, for database_parts.lua: image, port, and shell scripts.
+-- The differences between PostgreSQL and MySQL, for database_parts.lua: image, port, and shell scripts.
 --   start  makes the database's files at the first start, gives the superuser the password of the Secret, and becomes
 --          the server
 --   users  makes the database `app` and its users, as the folder /secrets/users has them: a file for each, with the

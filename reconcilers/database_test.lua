@@ -65,7 +65,7 @@ describe("database", function()
     world.expect(StatefulSet, "db", { spec = { template = { spec = { containers = { { image = image } } } } } })
   end
 
-  -- What is mounted for the Job, by path: "SECRET/KEY".
+  -- The files that are mounted for the Job, by path: "SECRET/KEY".
   local function files()
     local paths = {}
     for _, source in ipairs(world.get(Job, "db-users").spec.template.spec.volumes[1].projected.sources) do

@@ -131,7 +131,7 @@ return moonloop.controller {
     }
   end,
 
-  -- What is spec.size today was spec.replicas.
+  -- spec.size was spec.replicas in v1alpha1.
   convert = {
     v1alpha1 = {
       to = function(cluster) rename(cluster.spec, "replicas", "size") end,

@@ -53,7 +53,7 @@ describe("tenant", function()
     world.expect(ResourceQuota, "tenant", { spec = { hard = { pods = count, ["requests.cpu"] = "4" } } }, space)
   end
 
-  -- Who has which role: { admin = "alice bob" }
+  -- The users that have each role: { admin = "alice bob" }
   local function roles()
     local found = {}
     for _, binding in ipairs(world.list(RoleBinding)) do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs a command inside a cgroup of its own, as a container's limits would, and writes what it
-# took to a file when it ends. SIGTERM and SIGINT go to the command; its exit code is ours.
+# Runs a command inside a cgroup of its own with the limits of a container, and writes the resources that it used to a file
+# when it ends. SIGTERM and SIGINT go to the command; this script ends with its exit code.
 #
 #   tools/cgroup-run.sh MEMORY_BYTES CPU_MILLI REPORT COMMAND…
 #

@@ -1,7 +1,6 @@
 --- Checks that includes between the folders of host/ point down only and tie no files of one folder into a circle, that
---- Lua's headers stay in host/script and host/cluster, and that no circle of requires ties folders of lua/ together;
---- there is no exception. Prints what is
---- not so, exits 1 then.
+--- Lua's headers stay in host/script and host/cluster, and that no circle of requires ties folders of lua/ together.
+--- There is no exception. Prints each violation, and exits with 1 when there is one.
 local layers = { "base", "codec", "net", "kube", "state", "script", "operator", "cluster", "cli" }
 local rank = {}
 for i, name in ipairs(layers) do
@@ -11,7 +10,7 @@ end
 local bad = 0
 
 
--- Those that git knows or would add, and that are there.
+-- The existing files that git knows or would add.
 local function files(patterns)
   local list = io.popen("git ls-files --cached --others --exclude-standard " .. patterns)
   local names = {}
@@ -50,8 +49,8 @@ local function check_includes(file)
 end
 
 
--- A C file with its header, and with what only files of its family share: "state/informer" for host/state/informer.c,
--- informer.h and informer_internal.h.
+-- The module of a file: a C file with its header, and with the header that only files of its family share:
+-- "state/informer" for host/state/informer.c, informer.h and informer_internal.h.
 local function module_of(path)
   return (path:gsub("%.[ch]$", ""):gsub("_internal$", ""))
 end
@@ -76,8 +75,8 @@ local function includes(names)
 end
 
 
--- What a Lua file belongs to: its folder in lua/cluster/ or in lua/cluster/apiserver/; one that stands beside such
--- folders is a room of its own, and so is each file of lua/moonloop/.
+-- The room of a Lua file: its folder in lua/cluster/ or in lua/cluster/apiserver/. A file beside such folders is a room
+-- of its own, and so is each file of lua/moonloop/.
 local function room(file)
   local path = file:match("^lua/cluster/(.*)%.lua$") or file:match("^lua/(.*)%.lua$")
   if path:match "^moonloop/" then
@@ -88,8 +87,8 @@ local function room(file)
 end
 
 
--- room → room → the first line that requires it, { file =, number = }. A name that is put together at run time
--- ("moonloop.a." .. name) is within its own room, and left out.
+-- room → room → the first line that requires it, { file =, number = }. This leaves out a name that is put together at
+-- run time ("moonloop.a." .. name): it stays in its own room.
 local function requires(names)
   local known, edges = {}, {}
   for _, file in ipairs(names) do
@@ -111,7 +110,7 @@ local function requires(names)
 end
 
 
--- Whether a way leads from one room to another.
+-- Returns true when one room needs the other, directly or through more rooms.
 local function leads(edges, from, to, seen)
   if from == to then
     return true

@@ -1,9 +1,8 @@
 --- Checks that docs/operations.md shows the alerts of deploy/monitoring (--write puts them there), and that each of
---- them has a test and metrics that docs/operations.md names.
---- Checks that docs/operations.md names each metric of the host, and each line that it logs above debug, in words that
---- a search finds, and each key of a log line. What only `moonloop dev` and `moonloop test` say is left out. And that
---- no controller can be named as a logger of the host: host/script/declare.c lists them. Prints what is missing, each
---- once, and exits 1 then.
+--- them has a test and metrics that docs/operations.md names. Checks that docs/operations.md names each metric of the
+--- host, each key of a log line, and each line that the host logs above debug, in words that a search finds. Lines of
+--- `moonloop dev` and `moonloop test` alone are left out. Checks that no controller can have the name of a logger of
+--- the host: host/script/declare.c lists them. Prints each missing name once, and exits with 1 when there is one.
 local SAYS = {
   "ml_info%s*(%b())", "ml_warn%s*(%b())", "ml_error%s*(%b())", "ml_log%s*(%b())", "log_failure%s*(%b())",
 }
@@ -45,7 +44,7 @@ local function expect(file, what, text)
 end
 
 
--- The keys of log fields are those that the chapter on log lines names, so that no two stand for the same.
+-- The chapter on log lines names all keys of log fields, so that no two keys have the same meaning.
 local KEYS = { "ML_S%s*(%b())", "ML_STR_FIELD%s*(%b())", "ML_I%s*(%b())", "ML_F%s*(%b())", "ML_RAW%s*(%b())",
                "ML_LINES%s*(%b())" }
 local keys = { [""] = true }
@@ -120,7 +119,7 @@ local function check_loggers(file, text)
 end
 
 
--- The documentation has the very file of the alerts, so that nobody copies one that was never tested.
+-- The documentation shows the file of the alerts itself, so that everybody copies the tested one.
 local function check_alerts()
   local file = "deploy/monitoring/alerts.yaml"
   local alerts, tests = read(file), read "deploy/monitoring/alerts_test.yaml"

@@ -1,7 +1,8 @@
---- Checks ML_RAISES in host/script and host/cluster: a function that calls one which a Lua error may leave (another
---- that is marked, or a function of Lua's that raises) is marked, too, and has no ML_AUTO variable, whose
---- cleanup the error would skip. What runs protected is passed as a pointer, never called. Prints what is not so,
---- exits 1 then. Reads text as clang-format leaves it: a function begins with a "{" of its own line and ends with "}".
+--- Checks ML_RAISES in host/script and host/cluster. A Lua error may leave a marked function, and a function of Lua
+--- that raises. A caller of either must be marked, too, and must have no ML_AUTO variable: the error would skip its
+--- cleanup. Protected functions are passed as pointers, so this check does not see a call. Prints each violation, and
+--- exits with 1 when there is one. Reads text in the form of clang-format: a function begins with a "{" on its own line
+--- and ends with "}".
 local function set(names)
   local found = {}
   for name in names:gmatch "%S+" do
@@ -18,8 +19,8 @@ local RAISING = set [[
   luaL_optinteger luaL_optlstring luaL_optnumber luaL_optstring luaL_tolstring luaL_typeerror
 ]]
 
--- They raise when there is no memory, or call a metamethod. The state of host/cluster has neither a limit nor code that
--- is not trusted: out of memory, the process ends.
+-- They raise when there is no memory, or call a metamethod. The state of host/cluster has no limit, and runs
+-- trusted code only: out of memory, the process ends.
 local ALLOCATING = set [[
   lua_createtable lua_getfield lua_getglobal lua_geti lua_len lua_newtable lua_newthread lua_newuserdatauv lua_next
   lua_pushcclosure lua_pushfstring lua_pushliteral lua_pushlstring lua_pushstring lua_pushvfstring lua_rawset
@@ -55,7 +56,8 @@ local function code_of(name)
 end
 
 
--- What begins at a line of column 0: its name, the number of its last line, whether it has a body.
+-- Reads the declaration or definition that begins at this line: its name, the number of its last line, and true for a
+-- body.
 local function head_at(lines, first)
   local text = ""
   for number = first, #lines do

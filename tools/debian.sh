@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# Sourced. Makes root file systems of Debian, from where this machine has its packages.
+# Makes root file systems of Debian, from the mirrors of this machine. Other scripts source this file.
 
-# debian_root RELEASE DIR [DEBOOTSTRAP'S OPTION…]: the smallest installation of that release (bookworm, trixie) in DIR,
-# which is not there yet. Its apt asks the mirrors of this machine, through its proxy. Where it fails, DIR.log has what
-# debootstrap said. Needs root; what is mounted meanwhile is mounted for debootstrap alone.
+# debian_root RELEASE DIR [DEBOOTSTRAP'S OPTION…]: makes the smallest installation of that release (bookworm, trixie) in DIR,
+# which must not exist. Its apt asks the mirrors of this machine, through its proxy. After a failure, DIR.log has the output
+# of debootstrap. Needs root. Only debootstrap sees the mounts that it makes.
 debian_root() {
   local release=$1 root=$2 sources mirror proxy=''
   shift 2
@@ -26,8 +26,8 @@ debian_root() {
   fi
 }
 
-# debian_sources RELEASE: lines of a sources.list for that release, from this machine's own: debootstrap alone would
-# leave the release as it was published, without fixes. Other vendors' sources stay out.
+# debian_sources RELEASE: prints lines of a sources.list for that release, made from the sources of this machine:
+# debootstrap alone would leave the release without later fixes. Other vendors' sources stay out.
 debian_sources() {
   { debian_targets || { apt-get update -qq && debian_targets; }; } |
     sed "s/^\(deb [^ ]*\) [^ -]*/\1 $1/" | sort -u

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The five-minute tour without hands: an At becomes a pod that says YAY; the script is edited while
-# it runs, and the next pod shows it. Works on copies, on loopback, and leaves nothing behind.
+# Shows the five-minute tour of README.md: an At becomes a pod that prints YAY; the script is edited while it runs, and the
+# next pod shows the change. It works on copies and on loopback, and leaves no process and no file behind.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 moonloop=${MOONLOOP:-build/release/moonloop}
-patience=60 # seconds, for each thing that is waited for
+patience=60 # seconds for each step
 place=$(mktemp -d)
 pid=
 leave() {
@@ -30,7 +30,7 @@ MANIFEST
   mv "$place/.new" "$place/ats/$1.yaml"
 }
 
-# until_said PATTERN: waits for a line of the story.
+# until_said PATTERN: waits for a line of moonloop dev.
 until_said() {
   local left=$((patience * 10))
   until grep -qE "$1" "$place/story"; do
@@ -67,4 +67,4 @@ say "Ctrl-C"
 kill -INT "$pid"
 wait "$pid"
 pid=
-echo "Nothing is left: no process, no file. Now by hand: see the tour in README.md."
+echo "All processes have ended, and all files are gone. Now try it by hand: README.md has the steps."

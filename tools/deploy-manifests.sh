@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The roles of deploy/, out of the script that deploy/ carries: what `moonloop rbac` prints for the flags of the Deployments.
-# Builds the program if its sources have changed.
+# Writes the roles of deploy/: the output of `moonloop rbac` for the script and the flags of the Deployments. Builds the
+# program if its sources have changed.
 #
 #   tools/deploy-manifests.sh            writes them
-#   tools/deploy-manifests.sh --check    says which differ, and fails then
+#   tools/deploy-manifests.sh --check    prints the differences, and fails when there is one
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,7 +12,7 @@ cmake --build --preset asan --target moonloop_cli >/dev/null
 moonloop=build/asan/moonloop
 bad=0
 
-# roles FILE ARGUMENT…: of `moonloop rbac ARGUMENT…`.
+# roles FILE ARGUMENT…: writes or compares the output of `moonloop rbac ARGUMENT…`.
 roles() {
   local file=$1 text
   shift

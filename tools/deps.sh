@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
-# Installs packages of the distribution, and lists them. Does nothing, in no time, when all of them are there.
-# Debian 12 and 13 have all of them under these names.
+# Installs packages of the distribution, and lists them. When all of them are there, it ends at once. Debian 12 and 13
+# have all of them under these names.
 #
 #   tools/deps.sh SET…
 #
+# Each target of make names its own sets, so that `make build` and `make demo` install a compiler and libraries alone.
+#
 #   build     to build the program
+#   lua       for the Lua programs of tools/
 #   test      for make test, and for all that builds with sanitizers
 #   lint      for make lint and make format
-#   e2e       for make e2e, beside Go (spec/e2e/controlplane/README.md)
+#   e2e       for make e2e and make conformance, beside Go (spec/e2e/controlplane/README.md)
 #   fuzz      for make fuzz
-#   servers   for the specs that run PostgreSQL, MariaDB and Redis in pods. Once installed two of them run as
-#             services, so only a machine without a service manager, as a container is, gets them; of MariaDB it is
-#             the programs alone
+#   servers   for the specs that run PostgreSQL, MariaDB and Redis in pods. Two of the packages start services, so
+#             only a machine without a service manager, such as a container, gets them
 #   root      to make a root file system of Debian: make distros
 #   image     to build the image where no container engine runs
 set -euo pipefail
@@ -20,8 +22,9 @@ set -euo pipefail
 # kubectl from elsewhere, and two packages with one file do not go together.
 packages() {
   case $1 in
-    build) printf '%s\n' build-essential ccache cmake ninja-build pkg-config dpkg-dev patch liblua5.4-dev \
+    build) printf '%s\n' build-essential ccache cmake pkg-config dpkg-dev patch liblua5.4-dev \
       libcurl4-openssl-dev libevent-dev libyaml-dev libssl-dev libzstd-dev libpcre2-dev zlib1g-dev ;;
+    lua) printf '%s\n' lua5.4 ;;
     test) printf '%s\n' libcmocka-dev lua5.4 lua-busted lua-socket lua-sec lua-cjson nghttp2-server openssl curl \
       kubernetes-client:kubectl iproute2 procps ca-certificates ;;
     lint) printf '%s\n' lua5.4 lua-check clang-format cppcheck shellcheck ;;

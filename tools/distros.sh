@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# The commands of the README on a machine that has nothing yet: a root file system that debootstrap makes, with git, make
-# and ca-certificates, and a clone of this checkout's last commit in it. There the commands are run as they stand, twice:
+# Runs the commands of the README on a fresh machine: a root file system that debootstrap makes, with git, make and
+# ca-certificates, and a clone of this checkout's last commit in it. It runs the commands unchanged, twice:
 #
 #   whole   as on a machine of its own: processes, mounts, user namespaces; everything
 #   bare    as an ordinary user where no user namespace can be made, without /sys and /dev/pts; of the tests only those
-#           that start `moonloop dev`. Specs skip what such a machine cannot give, and say so
+#           that start `moonloop dev`. Specs that such a machine cannot run are skipped and say why
 #
 #   tools/distros.sh                        Debian 12
 #   tools/distros.sh trixie                 Debian 13
 #   tools/distros.sh bookworm trixie        both, one after the other
 #
 # Ends with one line that adds everything up. Packages and compiled files are kept in the cache folder, so that the next run
-# loads little; no installation is. Mounts are made in namespaces that end with their last process: here nothing is mounted.
+# loads little. Mounts are made in namespaces that end with their last process: this machine itself gets no mount.
 # Needs root, Linux namespaces and Debian's mirrors, and fails where one of them is missing.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
@@ -33,7 +33,7 @@ trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# Everything that is missing, in words.
+# check_machine: ends with a message when this machine cannot run it.
 check_machine() {
   [ "$(id -u)" = 0 ] || fail "needs root, to make a root file system: sudo make distros"
   unshare --mount --pid --fork --propagation private true 2>/dev/null ||
@@ -45,7 +45,7 @@ check_machine() {
   rm -rf --one-file-system "$place"/root.* # of a run that was killed
 }
 
-# make_root RELEASE: a fresh machine in $root, with a user and a clone in the user's home.
+# make_root RELEASE: makes a fresh machine in $root, with a user and a clone in the user's home.
 make_root() {
   local packages=$place/$1
   mkdir -p "$packages"
@@ -93,7 +93,7 @@ enter() {
   return "$code"
 }
 
-# step TITLE WHERE RELEASE LINE: enters, and counts: what the closing line says, or the line itself.
+# step TITLE HOW RELEASE LINE: runs a line there, and adds the counts of its closing line, or the line itself.
 step() {
   local out code printer
   echo "== $1"
@@ -116,12 +116,13 @@ step() {
   echo "== $1: exit code $code, after $SECONDS s"
 }
 
-# The commands of the README under "Try it", one a line.
+# readme_commands: prints the commands of the README under "Try it", one a line.
 readme_commands() {
   sed -n '/^## Try it$/,/^## /s/^    \(make [a-z-]*\).*/\1/p' README.md
 }
 
-# The suites for which user namespaces, terminals and root matter: specs that start `moonloop dev`, and its C units.
+# bare_suites: prints the suites that depend on user namespaces, terminals and root: specs that start `moonloop dev`, and its
+# C units.
 bare_suites() {
   { grep -l 'spec.host.support.dev"' spec/host/*_spec.lua; ls spec/unit/cluster/test_*.c; } |
     sed 's,spec/unit/cluster/test_\(.*\)\.c,build/asan/spec/unit/test_cluster_\1,' | tr '\n' ' '

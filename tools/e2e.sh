@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The end-to-end specs on both servers, the two held against each other, and Kubernetes' own tests, all at once; the
-# last line adds them up.
+# Runs the end-to-end specs on both servers, compares the two servers, and runs Kubernetes' own tests, all at once. The last
+# line adds them up.
 #
 #   tools/e2e.sh             all of it, as `make e2e` does
 #   tools/e2e.sh SPEC…       only these specs; arguments are those of spec/e2e/run.sh
@@ -23,7 +23,7 @@ for server in controlplane embedded; do
   } | awk '!seen[$0]++' >"$scratch/$server"
 done
 
-# part NAME: what computes leaves the processor to the specs, which have deadlines to keep.
+# part NAME: runs a part. The parts that compute yield to the specs, which have deadlines to keep.
 part() {
   case $1 in
     controlplane-*) SERVER=controlplane SPECS=$scratch/controlplane tally_script "end to end" spec/e2e/run.sh ;;
@@ -33,7 +33,7 @@ part() {
   esac
 }
 
-# Against a cluster that somebody has there is nothing to compare.
+# A cluster of $KUBECONFIG has no second server to compare it with.
 if [ $# -gt 0 ] || [ -n "${KUBECONFIG:-}" ]; then
   tally_script "end to end" spec/e2e/run.sh "$@"
 else

@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
-# The fault bench: every row of the fault matrix (spec/faults/rows.txt), on the sanitizer build. Prints a
-# table of rows, how often each was tried, and what came of it; fails when a row has no try or a failure.
-# Ends with one line that adds everything up. Sourced, it gives its parts: tools/test.sh runs the rows with all the rest.
+# Runs the fault bench: every row of the fault matrix (spec/faults/rows.txt), on the sanitizer build. Prints a table of the
+# rows with the number of tries and the outcome of each; fails when a row has no try or a failure. Ends with one line that
+# adds everything up. tools/test.sh sources it, and runs the rows beside the other suites.
 #
 #   tools/faults.sh              all rows
 #   tools/faults.sh F11 F12      these only
-#   FAULT_SEEDS=1000             seeds of each row that has seeds; FAULT_SEED=17: this one only
+#   FAULT_SEEDS=1000             plays so many seeds of each row that has seeds; FAULT_SEED=17: this one only
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 . tools/tally.sh
 
-# Four frames say who allocated; to walk up thirty for each value of Lua takes a fifth of all the time. A report is
+# Four frames show the caller of an allocation; thirty for each value of Lua take a fifth of all the time. A report is
 # longer with ASAN_OPTIONS=detect_leaks=1:malloc_context_size=30.
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0:malloc_context_size=4}
 export MOONLOOP=${MOONLOOP:-$PWD/build/asan/moonloop}
 export FAULT_SEEDS=${FAULT_SEEDS:-} FAULT_SEED=${FAULT_SEED:-}
 
-# faults_begin SCRATCH: a folder for the lines of the table.
+# faults_begin SCRATCH: prepares this folder for the lines of the table.
 faults_begin() {
   faults_scratch=$1
   export FAULTS_TALLY=$faults_scratch/tally
@@ -25,12 +25,12 @@ faults_begin() {
   [ -z "$FAULT_SEED" ] || echo "FAULT_SEED=$FAULT_SEED"
 }
 
-# faults_rows: the names of all rows.
+# faults_rows: prints the names of all rows.
 faults_rows() {
   cut -d' ' -f1 spec/faults/rows.txt
 }
 
-# faults_files ROW: "f1_…", and never those of F11.
+# faults_files ROW: prints the files of a row: for F1, "f1_…" or "f01_…", and not "f11_…".
 faults_files() {
   local number=${1#F} file
   for file in "spec/faults/f${number}_"* "spec/faults/f0${number}_"*; do
@@ -54,7 +54,7 @@ faults_tries_of() { # ROW
   awk -v row="$1" '$1 == row { sum += $2 } END { printf "%.0f", sum }' "$FAULTS_TALLY"
 }
 
-# faults_run ROW: leaves its line of the table. To be called where nothing has failed yet.
+# faults_run ROW: runs a row, and leaves its line of the table. Call it in a shell where nothing has failed yet.
 faults_run() {
   local row=$1 start=$SECONDS file outcome words
   while read -r file; do
@@ -73,7 +73,7 @@ faults_run() {
     >"$faults_scratch/$row"
 }
 
-# faults_end ROW…: the table, and what would never run: rows that are none, files that no row claims.
+# faults_end ROW…: prints the table. Files without a row, and names that are no rows, count as failures.
 faults_end() {
   local row file number
   for file in spec/faults/f[0-9]*; do
@@ -87,7 +87,7 @@ faults_end() {
   printf '\n%-4s %-58s %10s  %5s  %s\n' row fault tries time outcome
   for row; do
     if ! grep -q "^$row " spec/faults/rows.txt; then
-      echo "FAIL no row $row: there are those of spec/faults/rows.txt"
+      echo "FAIL there is no row $row in spec/faults/rows.txt"
       tally_add 0 1 0
     else
       cat "$faults_scratch/$row" || tally_add 0 1 0

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # fuzz.sh [NAME...]: runs each fuzz target, or those of these names ("sandbox script_api"), for
-# SECONDS_EACH (600), starting from the corpus kept beside it; new inputs go to build/fuzz. Any
-# finding fails and leaves the input that shows it. An input may take SECONDS_INPUT (10), more on a
-# busy machine.
+# SECONDS_EACH (600), starting from the corpus beside it; new inputs go to build/fuzz. A finding makes the run fail, and its
+# input stays. An input may take SECONDS_INPUT (10) seconds; allow more on a busy machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,8 +18,8 @@ for name in "${names[@]}"; do
   found=build/fuzz/corpus/fuzz_$name
   mkdir -p "$found" "spec/fuzz/corpus/$name"
   options=()
-  case $name in sandbox | script_api) options+=(-detect_leaks=0) ;; esac # they look themselves
-  # ASan's allocator keeps the pages of what was freed: no process runs for longer than ten minutes, which takes 2 GiB.
+  case $name in sandbox | script_api) options+=(-detect_leaks=0) ;; esac # they look for leaks themselves
+  # ASan's allocator keeps freed pages, so a process runs for at most ten minutes, which takes 2 GiB.
   for ((left = ${SECONDS_EACH:-600}; left > 0; left -= 600)); do
     echo "== fuzz_$name, $left s"
     "$target" -max_total_time=$((left < 600 ? left : 600)) -max_len=65536 -timeout="${SECONDS_INPUT:-10}" \

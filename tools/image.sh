@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds the image of the Dockerfile, with an engine where one runs and without one elsewhere, and deploys it.
+# Builds the image of the Dockerfile, with a container engine or without one, and deploys it.
 #
 #   tools/image.sh build [TAG]         default moonloop:latest; prints the size, fails from 15 MB on
-#   tools/image.sh fresh [TAG]         the same from nothing cached: takes Debian's fixes of today
+#   tools/image.sh fresh [TAG]         the same without the cache: takes Debian's fixes of today
 #   tools/image.sh rootfs DIR [TAG]    the built image's root filesystem, into an empty folder
 #   tools/image.sh deploy TAG          applies deploy/ with that image, by $KUBECTL
 #
@@ -53,8 +53,8 @@ buildah_() {
     --runroot "$cache/buildah-run-$driver" "$@"
 }
 
-# Two builds would prune each other's layers. Whoever has the lock is alone, so that a container there
-# is what an interrupted build left behind; no image that it uses could be taken away.
+# Two builds would prune each other's layers, so a lock keeps them apart. A container that the holder of the lock finds is
+# left over from an interrupted build, and would keep its image from being removed.
 locked=''
 lock() {
   [ -z "$locked" ] || return 0
@@ -133,7 +133,7 @@ rootfs_of() { # TAG DIR
   fi
 }
 
-# Only the image that was named: a name without a registry is docker.io's to a cluster, and so somebody else's.
+# deploy TAG: a cluster takes a name without a registry from docker.io, where it belongs to somebody else, so it is refused.
 deploy() { # TAG
   local image=$1 name manifests=build/deploy
   [[ $image =~ ^[A-Za-z0-9]([A-Za-z0-9._:/@-]*[A-Za-z0-9])?$ && $image == */* ]] || {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Form, static analysis and the direction of dependencies, all at once. Says all it finds, then fails.
+# Checks form, static analysis and the direction of dependencies, all at once. Prints all findings, and then fails.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 scratch=$(mktemp -d -t moonloop-lint.XXXXXX)

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# The mutation check: does the suite see a bug that somebody puts in? Each spec/mutants/NAME.patch
-# seeds one. It is applied to a copy of the checkout and built there; it is caught when a suite
-# fails that passes without it. spec/mutants/README.md says how to write one.
+# Checks that the suites detect bugs. Each spec/mutants/NAME.patch is a bug. The script applies it to a copy of the checkout
+# and builds that; the bug is caught when a suite fails that passes without it. spec/mutants/README.md says how to write a
+# patch.
 #
 #   tools/mutants.sh             all of them
 #   tools/mutants.sh NAME…       only these
-#   tools/mutants.sh --check     does each still apply? (part of make lint)
+#   tools/mutants.sh --check     checks that each applies (part of make lint)
 #
-# JOBS (2) compilers at a time. A suite that takes five times as long as without the patch hangs,
-# and that is a catch too. What none of its own suites catches is held against all of `make test`, which
-# runs once for each such mutant. The copy stays in build/mutants, for the next time.
+# JOBS (2) compilers run at a time. A suite hangs when it takes five times as long as without the patch, and that is a catch
+# too. When none of its own suites catches a mutant, all of `make test` runs once with it. The copy stays in build/mutants,
+# for the next time.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 . tools/tally.sh
@@ -22,7 +22,7 @@ export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0
 
 # ---- patches ----
 
-field() { # NAME WHAT: what the head of a patch says of it, a line each
+field() { # NAME FIELD: prints this field of the head of a patch, a line each
   sed -n "/^--- /q; s/^$2: //p" "$folder/$1.patch"
 }
 
@@ -60,7 +60,7 @@ check() { # NAME…
 
 # ---- the copy ----
 
-# What has not changed stays untouched, so that only the rest is compiled again.
+# Unchanged files stay untouched, so that only the rest is compiled again.
 make_copy() {
   local wanted file
   mkdir -p "$copy/build"
@@ -72,7 +72,7 @@ make_copy() {
   done <<<"$wanted"
 }
 
-# What these suites need.
+# build_for: builds the targets of these suites.
 build_for() { # SUITE…
   local suite targets
   # shellcheck disable=SC2086 # words of a suite
@@ -126,7 +126,7 @@ run_attacks() { # CLASS/NAME…
 }
 export -f run_suite run_attacks
 
-# passes SECONDS KIND ARG…: does it, in the copy? Leaves what it said in $copy/build/log.
+# passes SECONDS KIND ARG…: runs a suite in the copy, and leaves its output in $copy/build/log.
 passes() {
   # shellcheck disable=SC2016 # expanded by the inner shell
   (cd "$copy" && timeout -k 5 "$1" bash -c '
@@ -134,7 +134,7 @@ passes() {
     run_suite "$@" && [ "$failed" = 0 ]' bash "${@:2}") &>"$copy/build/log"
 }
 
-# What the suite that failed complains of first.
+# complaint: prints the first complaint of the suite that failed.
 complaint() { # EXIT CODE
   [ "$1" != 124 ] && [ "$1" != 137 ] || { echo "hangs"; return; }
   grep -a -m 1 -oE '^\[  FAILED  \] test_.*|^FAIL .*|^(Failure|Error) → .*|^[^ ]+ (Failure|Error).*|ERROR: [A-Za-z]+Sanitizer: [a-z-]+|runtime error: .*' \

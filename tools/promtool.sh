@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# promtool of the distribution, with these arguments: the one on PATH, or that of the package promtool (Debian 13) or
-# prometheus (Debian 12), which is unpacked once and not installed: an installed one starts a server.
+# Runs promtool with these arguments: the one on PATH, or the one of the package promtool (Debian 13) or prometheus
+# (Debian 12). The script unpacks the package once and does not install it: an installed one starts a server.
 set -euo pipefail
 
 unpacked=${MOONLOOP_CACHE:-${HOME:?}/.cache/moonloop}/promtool-distribution

@@ -1,6 +1,7 @@
---- Holds everything that is said of the script API against lua/script_api.lua, which has the list of it. Without an
---- argument: names each file that is not what it would write and each function that has no row in docs/script-limits.md
---- or no program in spec/attacks/lib, and exits 1 then. With --write: writes those files again.
+--- Compares the stubs, the docs and the name lists of the script API with lua/script_api.lua, which has the list of it.
+--- Without an argument: names each file that differs from its output, and each function that has no row in
+--- docs/script-limits.md or no program in spec/attacks/lib, and exits with 1 when there is one. With --write: writes
+--- those files again.
 local api = dofile "lua/script_api.lua"
 local MADE = "Made by tools/script-api.lua out of lua/script_api.lua"
 local STUB_COLUMNS = 118
@@ -53,7 +54,7 @@ local function call_of(entry)
 end
 
 
--- The doc with the values that it asks for: `{ErrorKind}`.
+-- The doc with its placeholders filled in: `{ErrorKind}`.
 local function doc_of(entry)
   local doc = entry.doc or entry[3]
   return doc and (doc:gsub("`{(%u%a+)}`", function(name)
@@ -215,13 +216,13 @@ local function add_module(out, module)
 end
 
 
--- The stub of what `require` knows by the name of the last module; those before it stand in it as well.
+-- The stub of the last module by its name in `require`; the modules before it stand in it as well.
 local function stub_file(...)
   local names = { ... }
   local name = names[#names]
   local out = {
     "---@meta " .. name,
-    ('-- What an editor (lua-language-server) knows of `require "%s"`. Never loaded.'):format(name),
+    ('-- Stubs of `require "%s"` for editors (lua-language-server). Nothing loads this file.'):format(name),
     ("-- %s."):format(MADE),
     "-- luacheck: ignore 241",
     ("error \"moonloop/meta is for editors; require '%s' instead\""):format(name),
@@ -356,7 +357,7 @@ function sections.language(out)
       libraries[#libraries + 1] = library
     end
   end
-  out[#out + 1] = ("Lua 5.4 with `%s`, and the libraries `%s`. What is missing, and why:")
+  out[#out + 1] = ("Lua 5.4 with `%s`, and the libraries `%s`. These parts are missing:")
     :format(table.concat(globals, " "), table.concat(libraries, " "))
 end
 
@@ -461,8 +462,8 @@ local function known_functions()
 end
 
 
--- Rows of metamethods and iterators, and of what only the library itself calls, name no function of the API.
--- spec/unit/script/test_bounds.c holds all rows against what a script can reach.
+-- Rows of metamethods and iterators, and of functions that only the library itself calls, name no function of the API.
+-- spec/unit/script/test_bounds.c compares all rows with the functions that a script can reach.
 local function check_limits(known)
   local path, rows = "docs/script-limits.md", {}
   for cell in read(path):gmatch "\n|([^|]*)|" do

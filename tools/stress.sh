@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The script layer with a full collection at every new object and Lua itself instrumented: what C holds
-# that the collector may take is found by the address sanitizer. Without what measures deadlines.
+# Runs the script layer with a full collection at every new object, and with Lua itself under the address sanitizer. This
+# finds C code that holds an object which the collector may free. Tests that measure deadlines are left out.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 . tools/tally.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Which system calls does `moonloop run` make while specs run, and which of them does its filter
-# (host/operator/lockdown.c) refuse? Wants strace. Prints a line a call: how often, and with an `!` each that was
-# answered with EPERM, ENOSYS or the end of the process; exits 1 when there is one that is not known below.
+# Lists the system calls that `moonloop run` makes while specs run, and the ones that its filter (host/operator/lockdown.c)
+# refuses. Needs strace. Prints a line for each call with its count, and an `!` where the answer was EPERM, ENOSYS or the
+# end of the process; exits with 1 when one of these is not known below.
 #
 #   tools/syscalls.sh COMMAND…     a command that runs $MOONLOOP, the release build unless it is set:
 #     tools/syscalls.sh busted --lua=lua5.4 spec/host/connection_spec.lua
@@ -15,8 +15,8 @@ traces=$(mktemp -d -t moonloop-syscalls.XXXXXX)
 trap 'rm -rf "$traces"' EXIT
 binary=$(realpath "${MOONLOOP:-build/release/moonloop}")
 
-# Only `run` locks itself down. What comes before that is another program's business: the trace
-# begins behind the last line that installs a filter.
+# Only `run` locks itself down. Earlier calls do not count: the evaluation begins behind the last line that installs a
+# filter.
 cat >"$traces/moonloop" <<END
 #!/bin/sh
 [ "\$1" = run ] || exec "$binary" "\$@"
@@ -27,7 +27,7 @@ chmod +x "$traces/moonloop"
 code=0
 LUA_PATH="lua/?.lua;lua/?/init.lua;reconcilers/?.lua;;" MOONLOOP="$traces/moonloop" "$@" || code=$?
 
-# The C library has another way for these: clone instead of clone3, no cache daemon of names.
+# The C library works without these: it uses clone instead of clone3, and no cache daemon of names.
 known='^(clone3|socket)$'
 awk -v known="$known" '
   FNR == 1 { locked = 0 }

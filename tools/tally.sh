@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# Sourced. Runs test runners, prints how long each took, and adds their counts up. The times go to the file
-# $TALLY_TIMES, when there is one: lines of "SECONDS CPU_SECONDS NAME".
+# Runs test runners, prints how long each took, and adds their counts up. Other scripts source this file. The times go to
+# the file $TALLY_TIMES, when there is one: lines of "SECONDS CPU_SECONDS NAME".
 passed=0
 failed=0
 skipped=0
 tally_failed=() # the arguments of tally_each with a failure
-TIMEFORMAT='%1R %1U %1S' # what tally_clock reads
+TIMEFORMAT='%1R %1U %1S' # tally_clock reads this form
 
 # tally_add PASSED FAILED SKIPPED
 tally_add() {
@@ -14,8 +14,8 @@ tally_add() {
   skipped=$((skipped + $3))
 }
 
-# tally_clock NAME FILE: the file has what `time` wrote. Leaves the time in $seconds, as it is printed, and keeps it
-# for tally_slowest.
+# tally_clock NAME FILE: reads the output of `time` in FILE. Leaves it in $seconds, in the form in which it is printed, and
+# keeps it for tally_slowest.
 tally_clock() {
   local real user sys
   read -r real user sys < <(tail -n 1 "$2")
@@ -25,8 +25,8 @@ tally_clock() {
   [ -z "${TALLY_TIMES:-}" ] || echo "$real $((tenths / 10)).$((tenths % 10)) $1" >>"$TALLY_TIMES"
 }
 
-# tally_program PROGRAM: a cmocka program. One that ends badly without a failed test of its own (a
-# sanitizer's report, a crash) counts as one failure, and so does one that is not there.
+# tally_program PROGRAM: runs a cmocka program. A program that ends badly without a failed test of its own (a sanitizer's
+# report, a crash) counts as one failure, and so does a missing program.
 tally_program() {
   local out code bad seconds clock
   clock=$(mktemp)
@@ -40,15 +40,15 @@ tally_program() {
     echo "ok   $(basename "$1") ($seconds)"
   else
     echo "FAIL $(basename "$1") (exit $code, $seconds)"
-    # A sanitizer's report of what the failed test left behind may be long.
+    # A sanitizer's report of the memory that a failed test leaked may be long.
     grep -E '^ERROR: |\[  ERROR   \]|^\[  FAILED  \] test_' <<<"$out" | sort -u
     tail -n 60 <<<"$out"
   fi
 }
 
-# tally_each FUNCTION ARGUMENT…: calls it for each of them, for $TALLY_SLOTS (as many as there are processors) at once,
-# and prints what they print in their order, as soon as those before are done. What it sets is lost, but for the
-# counts. Ctrl-C ends them too: each is a process group, as what runs in the background would ignore it.
+# tally_each FUNCTION ARGUMENT…: calls the function for each argument, for $TALLY_SLOTS (as many as there are processors)
+# at once. Prints their outputs in the order of the arguments, each as soon as the ones before are done. The calls run in
+# subshells, and only their counts come back. Each is a process group of its own, so that Ctrl-C ends them too.
 tally_each() {
   local function=$1 results number=0 printed=0 argument
   shift
@@ -71,14 +71,14 @@ tally_each() {
   wait
   set +m
   trap - INT TERM
-  for number in $(seq $#); do # one that was killed has left no counts: it counts as a failure
+  for number in $(seq $#); do # a call that was killed left no counts, and is a failure
     [ -e "$results/$number.counts" ] || echo 0 1 0 >"$results/$number.counts"
   done
   tally_print_done
   rm -rf "$results"
 }
 
-# Of tally_each: prints and counts the results that are there, up to the first that is not.
+# tally_print_done: prints and counts the results up to the first that is missing. A part of tally_each.
 tally_print_done() {
   local counts
   while [ -e "$results/$((printed + 1)).counts" ]; do
@@ -90,7 +90,7 @@ tally_print_done() {
   done
 }
 
-# tally_stop SIGNAL: ends what tally_each has begun and, once that is over, as the signal does.
+# tally_stop SIGNAL: ends the calls of tally_each, waits for them, and then ends this process by the same signal.
 tally_stop() {
   local group
   for group in $(jobs -p); do
@@ -102,7 +102,7 @@ tally_stop() {
   kill "-$1" "$$"
 }
 
-# tally_run TITLE COMMAND…: runs it and prints what it prints, which is then in the file $out; $code is its exit code.
+# tally_run TITLE COMMAND…: runs a command, and copies its output to the file $out; $code is its exit code.
 tally_run() {
   local title=$1 clock seconds
   shift
@@ -117,8 +117,8 @@ tally_run() {
   echo "== $title: $seconds"
 }
 
-# tally_specs TITLE COMMAND…: a command that runs specs and ends with busted's line of counts. No
-# such line is a failure, and so is an exit code that the line does not explain.
+# tally_specs TITLE COMMAND…: runs a command that runs specs and ends with busted's line of counts. A missing line is a
+# failure, and so is an exit code that the line does not explain.
 tally_specs() {
   local out code line
   tally_run "$@"
@@ -134,7 +134,7 @@ tally_specs() {
   fi
 }
 
-# tally_busted TITLE PATH…: specs by busted in plain Lua.
+# tally_busted TITLE PATH…: runs specs by busted in plain Lua.
 tally_busted() {
   local title=$1
   shift
@@ -142,7 +142,7 @@ tally_busted() {
     --pattern='_spec%.lua$' "$@"
 }
 
-# tally_trusted TITLE PATH…: specs by busted in the Lua of the host's own, with its bindings and a sandbox.
+# tally_trusted TITLE PATH…: runs specs by busted in hostlua, which has the host's bindings and a sandbox.
 tally_trusted() {
   local title=$1
   shift
@@ -150,8 +150,8 @@ tally_trusted() {
     --lua="$PWD/build/asan/spec/hostlua/hostlua" -o utfTerminal --pattern='_spec%.lua$' "$@"
 }
 
-# tally_closing FILE CODE: adds what the line of tally_end says that stands in FILE, the output of a command which ended with
-# that exit code. Fails where there is no such line.
+# tally_closing FILE CODE: FILE has the output of a command with this exit code. Adds the counts in its line of tally_end,
+# and fails when there is no such line.
 tally_closing() {
   local line
   line=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$1" | tail -n 1)
@@ -161,7 +161,7 @@ tally_closing() {
   tally_add "${BASH_REMATCH[1]}" "$bad" "${BASH_REMATCH[3]}"
 }
 
-# tally_script TITLE COMMAND…: a command that ends with the line of tally_end.
+# tally_script TITLE COMMAND…: runs a command that ends with the line of tally_end.
 tally_script() {
   local out code
   tally_run "$@"
@@ -172,7 +172,7 @@ tally_script() {
   rm -f "$out"
 }
 
-# tally_slowest COUNT: the time since the script began, and the slowest of $TALLY_TIMES.
+# tally_slowest COUNT: prints the time since the script began, and the slowest entries of $TALLY_TIMES.
 tally_slowest() {
   local real cpu name
   printf '== %s s, %s s of CPU; the slowest of %s:\n' "$SECONDS" \

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# All that needs no cluster, on the sanitizer build: C units, specs of the Lua library and of the
-# embedded API server, the tests of scripts, specs through the binary, the fault bench, the hostile
-# programs (these on the release build, too). All of it in one pool, over all processors. Ends with one line that
-# adds it up; above it stands which suites failed, if any did.
+# Runs all tests that need no cluster, on the sanitizer build: C units, specs of the Lua library and of the embedded API
+# server, the tests of scripts, specs through the binary, the fault bench, the hostile programs (these on the release
+# build, too). They run in one pool, over all processors. The script ends with one line that adds them up, and above it
+# names the suites that failed.
 #
 #   tools/test.sh                    all
 #   tools/test.sh F23 apiserver      these suites, by the names that such a line gives them
+#
+# tools/test-part.sh builds and runs one file of tests.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 . tools/tally.sh
@@ -18,14 +20,18 @@ export TALLY_TIMES=$scratch/times
 : >"$TALLY_TIMES"
 export ATTACKS_JOBS=1
 
-# suite WHAT: a program of the C units, a file of specs through the binary, a row of the fault matrix, a class of hostile
-# programs in one build, or a suite by its name.
+# suite NAME: a program of the C units, a file of tests, a row of the fault matrix, a class of hostile programs or one of
+# them in one build, or one of the names below.
 suite() {
   case $1 in
     build/*) tally_program "$1" ;;
     spec/host/*) tally_busted "$1" "$1" ;;
+    spec/apiserver/* | spec/lua/*) tally_trusted "$1" "$1" ;;
+    *_test.lua) tally_specs "$1" "$MOONLOOP" test "$1" ;;
     F*) faults_run "$1" ;;
+    attacks/*/*/*) attacks_run "$(cut -d/ -f2 <<<"$1")" "$(cut -d/ -f3- <<<"$1")" ;;
     attacks/*/*) attacks_run "$(cut -d/ -f2 <<<"$1")" "$(cut -d/ -f3 <<<"$1")/" ;;
+    cel-spec) HOSTLUA=build/asan/spec/hostlua/hostlua tally_script "$1" spec/conformance/run.sh "$1" ;;
     lua) tally_trusted "specs of the Lua library" spec/lua ;;
     apiserver) tally_trusted "the embedded API server" spec/apiserver ;;
     scripts) tally_specs "moonloop test" "$MOONLOOP" test reconcilers examples spec/testing ;;
@@ -52,8 +58,8 @@ all_suites() {
   done
 }
 
-# What takes longest comes first, so that no processor is idle at the end. Between what computes stands what mostly waits
-# for its own clock: F10, F8, hostile_http, connection.
+# The suites that take longest come first, so that no processor is idle at the end. Some between them mostly wait for their
+# own clocks: F10, F8, hostile_http, connection.
 longest=(
   apiserver attacks/asan/gas spec/host/hostile_http_spec.lua F23 F16 F6 F10 F32 F48
   attacks/asan/thread F2 build/asan/spec/unit/test_operator_metering build/asan/spec/unit/test_script_bounds build/asan/spec/unit/test_script_steady

@@ -119,8 +119,8 @@ func runPods(args []string) error {
 	return err
 }
 
-// runNamespace makes a namespace and waits for its service account, without
-// which no pod can be made in it.
+// runNamespace makes a namespace and waits for its service account: the server
+// refuses pods before that exists.
 func runNamespace(args []string) error {
 	set := flag.NewFlagSet("namespace", flag.ExitOnError)
 	kubeconfig := set.String("kubeconfig", os.Getenv("KUBECONFIG"), "file that says how to reach the API server")

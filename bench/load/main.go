@@ -1,7 +1,7 @@
 // Command load is what the figures of bench/ are taken with: it makes objects
 // fast, waits without loading the API server, and reads from the audit log who
-// wrote what and when. Standard library only. What it measures goes to stdout,
-// a figure a line: its name, a tab, its value in seconds or as a count.
+// wrote what and when. Standard library only. It prints its figures to stdout,
+// one a line: the name, a tab, the value in seconds or as a count.
 package main
 
 import (

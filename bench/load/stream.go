@@ -41,7 +41,7 @@ const (
 
 // streamServer speaks as much of the API as the operator needs for reconcilers/cnat.lua, and
 // costs far less than a real one: lists of pods and Ats that it makes up, a watch of each,
-// status patches, Events. What it streams is what a flood asks for.
+// status patches, Events. It streams the events that a flood (runFlood) asks for.
 type streamServer struct {
 	pods, ats int
 	shape     podShape

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// What a stream's server holds: pods of cnat and their Ats, made from their number
+// The objects of a stream's server: pods of cnat and their Ats, made from their number
 // whenever they are asked for. The first ones run still, so that the end of such a pod
 // makes the operator write; the others have ended long ago.
 
@@ -38,7 +38,7 @@ func appendContainerStatus(out []byte, name, id, state string) []byte {
 		`"image":"docker.io/library/busybox:latest","containerID":"containerd://%s","started":false}`, name, state, id)
 }
 
-// appendPod makes a pod. What differs between two versions of it is the time of its conditions.
+// appendPod makes a pod. Two versions of it differ in the time of its conditions.
 func appendPod(out []byte, shape podShape, number int, version uint64, phase string) []byte {
 	id := fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "container %d", number)))
 	at := fmt.Sprintf("2026-01-01T%02d:%02d:%02dZ", version/3600%24, version/60%60, version%60)

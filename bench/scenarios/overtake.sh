@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154
-# A host starts with 50,000 waiting Ats, of which it writes each one's status. Meanwhile somebody edits Ats, whose
-# turn would come last, so that they are due: from the answer to each edit to its pod asked for, and from when a watch
-# beside the operator's had it, which leaves out the server's own delay. Then the same when the host has nothing else to do.
+# A host starts with 50,000 waiting Ats and writes the status of each. Meanwhile somebody edits Ats, whose turn would
+# come last, so that they are due. Measured from the answer to each edit until its pod is asked for, and from the moment
+# when another watch had the edit, which leaves out the server's own delay. Then the same when the host is idle otherwise.
 scenario_overtake() {
   local count=50000 edits=40
   [ "$quick" = no ] || { count=5000; edits=8; }

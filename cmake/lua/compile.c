@@ -1,6 +1,6 @@
-/* Compiles the Lua files that the build puts into the binary: `compile ROOT OUTPUT FILE…` reads
- * ROOT/FILE, and writes OUTPUT/FILE, whose folder exists. What is written is only good for the Lua
- * that this program is linked with. Called by cmake/embed.cmake. */
+/* Compiles the Lua files that cmake/embed.cmake puts into the binary: `compile ROOT OUTPUT FILE…`
+ * reads ROOT/FILE, and writes OUTPUT/FILE, whose folder exists. Only the Lua that this program is
+ * linked with can load the output. */
 #include <lauxlib.h>
 #include <lua.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@ static int write_piece(lua_State *L, const void *bytes, size_t len, void *file)
     return fwrite(bytes, 1, len, file) != len;
 }
 
-/* Nothing is stripped: messages name lines. */
+/* Keeps the line numbers, which messages name. */
 static int compile_file(lua_State *L, const char *root, const char *output, const char *name)
 {
     const char *from = lua_pushfstring(L, "%s/%s", root, name);

@@ -1,5 +1,5 @@
-/* What our copy of Lua has beside the distribution's (docs/decisions/0007). Lua's own sources are
- * compiled with this included first. */
+/* The additions in our copy of Lua to the distribution's (docs/decisions/0007). The compiler
+ * includes this file first in each of Lua's own sources. */
 #pragma once
 
 #include <stddef.h>
@@ -11,13 +11,12 @@ struct lua_State;
 /* Two numbers that nobody outside the process knows, made when it starts. The multiplier is odd. */
 extern uint64_t moonloop_lua_multiplier, moonloop_lua_seed;
 
-/* Makes a new state one of scripts: no table is weak, whatever its metatable's __mode says, and
- * what
- * __call calls is a function, so that no call looks for the next one without end. */
+/* Makes a new state one of scripts: no table is weak, even if its metatable has __mode, and __call
+ * must be a function, so that no call follows a chain of __call without end. */
 void moonloop_lua_of_scripts(struct lua_State *L);
 
-/* A number that differs, but for an accident, once the table or function at `index` holds other
- * values: what is in the table itself and its metatable, or the upvalues of the function. Raises
+/* Returns a number that almost certainly changes when the table or function at `index` gets other
+ * values: those in the table itself and its metatable, or the upvalues of the function. Raises
  * nothing, allocates nothing, and takes some nanoseconds for each value. */
 uint64_t moonloop_lua_digest(struct lua_State *L, int index);
 
@@ -31,9 +30,9 @@ struct moonloop_lua_use {
 };
 
 /* Calls `visit` with each such use in the Lua function at `index`, fresh from lua_load, and in the
- * functions in it, in the order of the code. `visit` may raise. Beside it nothing raises or
- * allocates, and one call takes time linear in the code. What goes through another table than the
- * chunk's own _ENV, or through a name that is computed, is no such use. */
+ * functions in it, in the order of the code. Only `visit` may raise or allocate; the call takes
+ * time linear in the code. An access through another table than the chunk's own _ENV, or through a
+ * name that is computed, does not count as a use. */
 void moonloop_lua_globals(struct lua_State *L, int index,
                           void (*visit)(void *context, const struct moonloop_lua_use *use),
                           void *context);
@@ -43,23 +42,23 @@ void moonloop_lua_globals(struct lua_State *L, int index,
 void moonloop_lua_locals(const struct moonloop_lua_use *use,
                          void (*each)(void *context, const char *name), void *context);
 
-/* The seed of a state's strings: another for each. */
+/* Returns a new random seed, for the strings of one state. */
 unsigned moonloop_lua_next_seed(void);
 
-/* Labels and gotos that one function has open at a time: Lua resolves them in quadratic time, in
- * one go. */
+/* The most labels and gotos that one function may have open at a time: Lua resolves them without a
+ * break, and in quadratic time. */
 #define MOONLOOP_LABELS_MAX 1000
 
-/* 31 bits in which two numbers are the same as seldom as if they were drawn by lot, whichever two
- * were chosen by somebody who does not know the multiplier: the high bits of a product
- * (Dietzfelbinger et al.). */
+/* Returns 31 bits, the high bits of a product (Dietzfelbinger et al.). Two numbers get the same
+ * bits only as often as random ones would, even if somebody chose the two who does not know the
+ * multiplier. */
 static inline uint64_t moonloop_lua_hash(uint64_t number)
 {
     return ((number ^ moonloop_lua_seed) * moonloop_lua_multiplier) >> 33;
 }
 
-/* No two floats that are the same come here with different bits: 0 and what else is whole is an
- * integer. */
+/* Equal floats have equal bits here: the callers turn whole numbers, 0 among them, into
+ * integers. */
 static inline int moonloop_lua_hash_float(double number)
 {
     uint64_t bits;

@@ -1,5 +1,5 @@
-/* Which names of the environment compiled code uses (moonloop_lua.h): reads Lua's own code, and
- * changes nothing. Called by host/script/globals.c. */
+/* Finds the names of the environment that compiled code uses (moonloop_lua.h), for
+ * host/script/globals.c: reads Lua's own code, and changes nothing. */
 #include "lprefix.h"
 
 #include "ldebug.h"

@@ -21,7 +21,7 @@ extern "C" {
 
 struct moonloop; /* opaque */
 
-/* What moonloop_run returns, and the exit codes of the program. */
+/* The results of moonloop_run, and the exit codes of the program. */
 enum moonloop_exit {
     MOONLOOP_EXIT_OK = 0,
     MOONLOOP_EXIT_BAD = 1,         /* the thing asked about is bad: a script, a file;
@@ -46,7 +46,7 @@ struct moonloop_opts {
      * and tls.key, which is read again whenever it changes. */
     const char *webhook_bind_address;
     const char *webhook_cert_dir;
-    const char *webhook_url;         /* "https://host:port", when they call no Service */
+    const char *webhook_url;         /* "https://host:port", if they call this and no Service */
     const char *webhook_namespace;   /* of Service and Secret; default: as that of the Lease */
     const char *webhook_service;     /* default "moonloop-webhook" */
     const char *webhook_cert_secret; /* default "moonloop-webhook-cert" */
@@ -60,9 +60,9 @@ struct moonloop_opts {
     int log_fd;               /* default 1, standard output */
     size_t script_memory_max; /* bytes of one script's state; default 16 MiB */
     int drain_seconds;        /* for the shutdown: running reconciles, Events; default 25 */
-    /* What scripts may ask by ctx.http: "https://billing.example.com", NULL-terminated; default:
-     * nothing. Through which proxy (default: as HTTPS_PROXY, HTTP_PROXY and NO_PROXY say; "":
-     * none), and a file with the authority of these servers (default: the system's). */
+    /* The origins that scripts may ask by ctx.http, such as "https://billing.example.com";
+     * NULL-terminated, default: none. The proxy (default: as HTTPS_PROXY, HTTP_PROXY and NO_PROXY
+     * say; "": none), and a file with the authority of these servers (default: the system's). */
     const char *const *allow_http;
     const char *http_proxy;
     const char *http_ca_file;

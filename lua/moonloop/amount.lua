@@ -1,9 +1,9 @@
 --- The arithmetic of Kubernetes' quantities, "500m", "1536Mi", "1e3": exact, of any sign, in steps of 10^-9 (nano).
 --- moonloop.quantity has it for scripts, cluster.quantity for the embedded API server and CEL.
 ---
---- An amount is { negative =, form =, … }: its nanos as a list of limbs (moonloop/natural.lua), of which the first is
---- what is below a whole; and how it was written: "binary" (Ki, Mi), "decimal" (m, k, M) or "exponent" (e3). Amounts
---- are never changed.
+--- An amount is { negative =, form =, … }: its nanos as a list of limbs (moonloop/natural.lua), so that the first limb
+--- is the fraction; and how it was written: "binary" (Ki, Mi), "decimal" (m, k, M) or "exponent" (e3). Amounts are
+--- never changed.
 --- Rules: apimachinery/pkg/api/resource/{quantity,suffix,amount,math}.go.
 local natural = require "moonloop.natural"
 
@@ -23,7 +23,7 @@ for suffix, scale in pairs(DECIMAL) do
   DECIMAL_SUFFIX[scale] = suffix
 end
 
---- In nanos: what M.round_up rounds to.
+--- The units that M.round_up rounds to, in nanos.
 M.WHOLE, M.MILLI = 1000000000, 1000000
 
 
@@ -42,7 +42,7 @@ local function copy(amount, negative, form)
 end
 
 
--- The power of ten or of 1024 that a suffix stands for, and the form. nil when it is none.
+-- Returns the power of ten or of 1024 that a suffix stands for, and the form; or nil if it is no suffix.
 local function read_suffix(suffix)
   if BINARY[suffix] then
     return BINARY[suffix], "binary"
@@ -54,7 +54,7 @@ local function read_suffix(suffix)
 end
 
 
--- Digits times a power of ten, away from zero; nil when it is too large.
+-- Returns digits times a power of ten, rounded away from zero; nil if it is too large.
 local function shift(digits, places)
   if digits == "" then
     return {}
@@ -81,7 +81,7 @@ local function read_binary(digits, power, places)
 end
 
 
---- Reads an amount: what is finer than a nano is rounded up (away from zero), and one with a binary suffix is cut at
+--- Reads an amount. Rounds it up (away from zero) to a whole number of nanos, and cuts one with a binary suffix at
 --- 2^63 - 1.
 ---@param text string
 ---@return table? amount
@@ -155,7 +155,7 @@ function M.write(amount)
 end
 
 
---- Below 0, 0, above: -1, 0, 1.
+--- Returns -1 if the amount is below 0, 0 if it is 0, else 1.
 function M.sign(amount)
   return amount.negative and -1 or #amount > 0 and 1 or 0
 end
@@ -194,25 +194,25 @@ function M.add(a, b)
 end
 
 
---- The product, in the form of `a`; what is finer than a nano is rounded up (away from zero).
+--- The product, in the form of `a`, rounded up (away from zero) to a whole number of nanos.
 function M.multiply(a, b)
   return new(natural.divide_up(natural.multiply(a, b), M.WHOLE), a.negative ~= b.negative, a.form)
 end
 
 
---- Whether it is within what M.parse reads; sums and products may be larger.
+--- Returns true if M.parse would take an amount of this size; sums and products may be larger.
 function M.fits(amount)
   return #amount <= LIMBS_MAX
 end
 
 
---- Rounded up (away from zero) to a multiple of so many nanos, a power of ten: M.WHOLE, M.MILLI.
+--- Returns the amount rounded up (away from zero) to a multiple of `nanos`: M.WHOLE, M.MILLI.
 function M.round_up(amount, nanos)
   return new(natural.multiply(natural.divide_up(amount, nanos), { nanos }), amount.negative, amount.form)
 end
 
 
---- Whether there is no fraction.
+--- Returns true if the amount is a whole number.
 function M.is_whole(amount)
   return (amount[1] or 0) == 0
 end

@@ -1,13 +1,13 @@
--- What `return { children = … }` asks for: each object is applied, then what the reconciled object controls beside them
--- is deleted. host/script/run.c calls carry_out when reconcile has returned, in the same run; host/script/ctx_apply.c
--- and ctx_children.c have the calls, and check what is sent.
+-- Carries out `return { children = … }`: applies each object, then deletes the others that the reconciled object
+-- controls. host/script/run.c calls carry_out when reconcile has returned, in the same run; host/script/ctx_apply.c and
+-- ctx_children.c have the calls, and check what is sent.
 local _, host = ...
 local names = host.require "moonloop.names"
 
 local M = {}
 
 local CHILDREN_MAX = 1000
-local FAILURE_MAX = 3500 -- bytes of the one that is told; an error has 4095
+local FAILURE_MAX = 3500 -- bytes of the failure in the message; an error has 4095
 local ENTRIES_MAX = 4 * CHILDREN_MAX -- of an inventory; more were not written here
 
 local function refuse(where, problem)
@@ -15,7 +15,7 @@ local function refuse(where, problem)
 end
 
 
--- Calls a function of the host, whose errors are to name the script's line and not one of this file.
+-- Calls a function of the host. Its errors name the script's line, instead of one of this file.
 local function call(f, ...)
   local ok, first, second, third = pcall(f, ...)
   if not ok then
@@ -25,7 +25,7 @@ local function call(f, ...)
 end
 
 
--- A copy of the list; raises an error for what is no list.
+-- Returns a copy of the list; raises an error for any other value.
 local function check_list(where, children)
   local count = rawlen(children)
   if count > CHILDREN_MAX then
@@ -47,8 +47,8 @@ local function check_list(where, children)
 end
 
 
--- Before anything is written: is each an object that may be a child, and there once? Returns their names, "Pod
--- default/x", and the entries for the inventory of those that cannot be owned, as a list and as a set.
+-- Before anything is written: checks that each is an object that may be a child, and listed once. Returns their names,
+-- "Pod default/x", and the entries for the inventory of the children that cannot be owned, as a list and as a set.
 local function check_objects(where, list)
   local seen, called, entries = {}, {}, {}
   for index, child in ipairs(list) do
@@ -65,8 +65,8 @@ local function check_objects(where, list)
 end
 
 
--- The inventory: the children that cannot be owned, those that were made and those that may have been. As a list and as
--- a set. And whether some of it stands under a name that the controller had.
+-- Returns the inventory as a list and as a set: the children that cannot be owned and that were made, or may have been.
+-- And true if some of it stands under an earlier name of the controller.
 local function read_inventory()
   local inventory = {}
   local text, is_former = host.inventory()
@@ -87,7 +87,7 @@ local function write_inventory(where, inventory)
 end
 
 
--- Adds what is to be made to the inventory. Returns whether it had to be written.
+-- Adds the objects to be made to the inventory. Returns true if that needed a write.
 local function list_before_making(where, entries)
   local inventory, is_former = read_inventory()
   local before = is_former and -1 or #inventory
@@ -103,7 +103,7 @@ local function list_before_making(where, entries)
 end
 
 
--- What became of one child: "kept", "applied", "deleted", "leaving" or "full"; or nil and the error.
+-- Applies one child. Returns "kept", "applied", "deleted", "leaving" or "full"; or nil and the error.
 local function carry_out_one(child, label)
   local state, err = call(host.apply_child, child, label)
   if err and err.kind == "Invalid" and host.is_recreate(child) then
@@ -113,8 +113,7 @@ local function carry_out_one(child, label)
 end
 
 
--- Applies the list in its order; what fails does not keep the rest from being applied. Returns how often each state
--- occurred, and what failed.
+-- Applies the list in its order, and goes on after a failure. Returns how often each state occurred, and the failures.
 local function apply_all(where, list, called)
   local count, failures = { leaving = 0, deleted = 0, full = 0 }, {}
   for index, child in ipairs(list) do
@@ -132,7 +131,7 @@ local function apply_all(where, list, called)
 end
 
 
--- The first bytes, up to the end of a character.
+-- Returns at most `length` bytes from the start of a text: whole characters.
 local function head(text, length)
   if #text <= length then
     return text

@@ -47,7 +47,7 @@ local function read_number(text, names)
 end
 
 
--- The bounds of what stands before a slash. @return table|nil { first, last, star }; nil and why it is none
+-- The bounds in the text before a slash. @return table|nil { first, last, star }; nil and why it is none
 local function read_bounds(text, expression, field)
   local ends = split(text, "-")
   if ends[1] == "*" or ends[1] == "?" then
@@ -83,7 +83,7 @@ local function check_range(first, last, step, expression, field)
 end
 
 
--- Adds what an expression stands for to `set`. @return string|nil why it is none
+-- Adds the values of an expression to `set`. @return string|nil why it is none
 local function read_range(expression, field, set)
   local parts = split(expression, "/")
   local bounds, why = read_bounds(parts[1], expression, field)
@@ -227,8 +227,8 @@ function Clock:minute(instant)
 end
 
 
--- The instant at which the clocks show that (time.Date): of a time that comes twice one of both, and for one that does
--- not come an instant beside the change.
+-- Returns the instant at which the clocks show this day and time, as Go's time.Date does: one of the two if the time
+-- comes twice; if the clocks leave it out, an instant close to their change.
 function Clock:instant(day, seconds)
   local shown = day * DAY + seconds
   if not self.zone then
@@ -238,7 +238,7 @@ function Clock:instant(day, seconds)
 end
 
 
--- The start of a unit, of which `fits` is looked for, before the first step; later all steps start at one.
+-- Returns where a step begins: the first step at `start`, where the unit begins; later ones at `instant`, as it is.
 function Clock:truncate(instant, start)
   if self.stepped then
     return instant
@@ -248,8 +248,8 @@ function Clock:truncate(instant, start)
 end
 
 
--- Each of these goes on to the first instant that fits its field. True as well: the next larger unit began, so that all
--- fields have to be looked at again.
+-- Each of these functions returns the first instant, from `instant` on, that fits its field. It returns true as well if
+-- the next larger unit began: then all fields have to be checked again.
 
 local function fit_month(clock, schedule, instant)
   local year, month = clock:date(instant)
@@ -327,8 +327,8 @@ end
 local FITS = { fit_month, fit_day, fit_hour, fit_minute, fit_second }
 
 
---- The next time of a schedule. Steps as robfig/cron does, month by month down to the second: so a wall time that comes
---- twice, when clocks go back, is two instants, and one that does not come is left out.
+--- The next time of a schedule. Steps as robfig/cron does, month by month down to the second: so a time that comes
+--- twice, when clocks go back, is two instants, and a time that clocks leave out is none.
 ---@param schedule table as M.parse returns it
 ---@param after integer seconds since 1970
 ---@param zone? table that its times are meant in: offset(instant), as of schedule/zone.lua; nil: UTC

@@ -1,4 +1,4 @@
--- Passwords, random bytes and digests for scripts. The randomness is OpenSSL's, and that of the world's seed in tests.
+-- Passwords, random bytes and digests for scripts. Random bytes come from OpenSSL, and in tests from the world's seed.
 local _, host = ...
 
 local M = {}
@@ -30,13 +30,13 @@ local function in_form(bytes, form)
 end
 
 
--- What the host drew, or an error.
+-- Returns the host's random value, or raises an error of `call`.
 local function drawn(call, value, why)
   return value or error(("%s: %s"):format(call, why), 3)
 end
 
 
---- A password, each character of which is equally likely.
+--- A password. Each byte of the alphabet is equally likely.
 ---@param length integer from 1 to 1024
 ---@param alphabet? string 2 to 256 different bytes; letters and digits that do not look alike when left out
 ---@return string password
@@ -84,7 +84,7 @@ function M.sha256(text, form)
 end
 
 
---- The HMAC with SHA-256, by which somebody who has the key can tell that the text is yours.
+--- The HMAC with SHA-256: proves to others who have the key that the text is yours.
 ---@param key string
 ---@param text string at most 3 MiB
 ---@param form? string "hex" when left out, "base64" or "bytes"

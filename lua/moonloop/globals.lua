@@ -1,5 +1,5 @@
--- What to write instead of a name that is no variable, when a file of a script is refused for it. Called by
--- host/script/globals.c; the table in docs/language.md says why scripts do not have these.
+-- Messages for host/script/globals.c, which refuses a file of a script that uses a name without a variable: they say
+-- what to write instead. The table in docs/language.md says why scripts do not have these names.
 local _, host = ...
 local names = host.require "moonloop.names"
 

@@ -73,7 +73,7 @@ function M.text(key)
 end
 
 
---- What to write instead of a name: "did you mean 'owns'?", or all known names.
+--- Says what to write instead of a name: "did you mean 'owns'?", or all known names.
 ---@param name string as M.text gives it
 ---@param known string
 ---@param all string "the fields are": the words before the list

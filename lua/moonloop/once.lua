@@ -1,8 +1,8 @@
 -- ctx.once: values that are made once and kept in a Secret. host/script/once.c binds it to ctx, and passes the
 -- functions by which it reads and writes; each runs in the coroutine of the reconcile.
 --
--- What makes a second value impossible: a Secret is only ever created, never replaced. If somebody else was faster,
--- what the server has counts. A key is added by a patch with uid and resourceVersion, so it fails when the Secret is
+-- A key never gets a second value: a Secret is only ever created, never replaced. If somebody else was faster, the
+-- values on the server count. A key is added by a patch with uid and resourceVersion, so it fails if the Secret is
 -- not the one that was read; the reconcile then runs again. So a cache that is behind costs a request, never a value.
 local _, host = ...
 local names = host.require "moonloop.names"
@@ -17,7 +17,7 @@ local ALL_MAX = 1024 * 1024 -- of all values of a Secret: the API server's limit
 
 local Secret = host.kind("v1", "Secret", nil, nil, false)
 
---- On each Secret of ctx.once: what prunes the objects of an owner leaves it alone.
+--- The label of each Secret of ctx.once, so that pruning the objects of an owner leaves it alone.
 M.LABEL = "moonloop.dev/once"
 
 
@@ -85,7 +85,7 @@ local function check_declared(declared)
 end
 
 
--- The value of one key from the script's function; or nil and the problem, which never has the value.
+-- Returns the value of one key, from the script's function; or nil and the problem, which does not show the value.
 local function make_value(key, make)
   local ok, value = pcall(make)
   if not ok then
@@ -100,8 +100,8 @@ local function make_value(key, make)
 end
 
 
--- data: the fields of a Secret. What of it differs from `keys`: the values that are missing, made, and the keys that
--- are too many. `sizes`: bytes of all values afterwards.
+-- Returns the changes that give `data`, the fields of a Secret, exactly `keys`: new values for those that are missing,
+-- and null for those that are too many; or nil and the problem.
 local function find_changes(ctx, data, keys, functions)
   local changes, listed, size = {}, {}, 0
   for _, key in ipairs(keys) do
@@ -145,7 +145,7 @@ local function manifest(name, namespace, owner, data)
 end
 
 
--- Who controls a Secret that is not the owner's; nil when it is.
+-- Returns nil if the owner controls the Secret, else the name of its controller, or "nothing".
 local function other_controller(secret, owner)
   for _, reference in ipairs(secret.metadata.ownerReferences or {}) do
     if reference.controller == true and reference.uid == owner.uid then

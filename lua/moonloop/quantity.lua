@@ -1,6 +1,6 @@
--- Kubernetes' quantities for scripts: amounts of memory, CPU and storage as manifests have them. A quantity is its text
--- (or a number of Lua); what comes back is the canonical text, as an API server would store it. The arithmetic is that
--- of moonloop/amount.lua.
+-- Kubernetes' quantities for scripts: amounts of memory, CPU and storage as manifests have them. Functions take a text
+-- or a number of Lua, and return the canonical text, as an API server would store it. The arithmetic is that of
+-- moonloop/amount.lua.
 local amount = require "moonloop.amount"
 
 local M = {}
@@ -20,7 +20,7 @@ local function digits_of(number)
 end
 
 
--- The amount that an argument says; nil, and why. Raises, at `level`, for what is neither a string nor a number.
+-- Returns the amount of an argument, or nil and why. Raises, at `level`, if it is neither a string nor a number.
 local function read(value, call, level)
   if math.type(value) == "integer" then
     return amount.of(value)
@@ -131,7 +131,7 @@ function M.subtract(a, b)
 end
 
 
---- The product, in the form of `a`; what is finer than a nano is rounded up.
+--- The product, in the form of `a`, rounded up to a whole number of nanos.
 ---@return string? product
 ---@return string? why there is none
 function M.multiply(a, b)

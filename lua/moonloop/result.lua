@@ -1,5 +1,5 @@
--- The results of a reconcile: makes those of ctx.invalid and ctx.terminal, and is the one place that
--- interprets any other value.
+-- The results of a reconcile: makes those of ctx.invalid and ctx.terminal, and is the only place that reads the values
+-- that a script returned.
 local _, host = ...
 local names = host.require "moonloop.names"
 local time = host.require "moonloop.time"
@@ -32,7 +32,7 @@ local function check_status(value)
 end
 
 
--- What stands beside a verdict: its status. Raises an error that blames the caller of ctx.invalid or ctx.terminal.
+-- Returns the status that a script gave to ctx.invalid or ctx.terminal. Raises an error that blames their caller.
 local function check_beside(call, beside)
   if beside == nil then
     return nil
@@ -126,7 +126,7 @@ local function is_verdict(value)
 end
 
 
---- What ctx.invalid was told. Nil for anything else.
+--- Returns the arguments of ctx.invalid, if the value is its result; nil for any other value.
 ---@return string? field
 ---@return string? message
 function M.invalid_of(value)

@@ -1,4 +1,4 @@
--- What `validate` returned, as the host sends it to the API server. The host asks after each call of it.
+-- Turns the results of `validate` into the answer that the host sends to the API server, after each call of it.
 local _, host = ...
 local names = host.require "moonloop.names"
 local fields = host.require "moonloop.fields"
@@ -30,7 +30,7 @@ local function cause(field, message)
 end
 
 
--- The causes in a list of { field =, message = }. Returns nil and what is wrong with it.
+-- The causes in a list of { field =, message = }; or nil and the problem.
 local function causes_of(list)
   local copy, causes = host.copy(list), {}
   for index, entry in ipairs(copy) do
@@ -51,7 +51,7 @@ local function causes_of(list)
 end
 
 
--- The texts of a list of warnings, or of one. Returns nil and what is wrong with them.
+-- The texts of a list of warnings, or of one; or nil and the problem.
 local function warnings_of(value)
   local list, warnings = value, host.array()
   if type(value) == "string" then
@@ -91,7 +91,7 @@ local function denial(message, causes)
 end
 
 
--- The status of a denial; nil when it is allowed; nil and what is wrong with the result.
+-- Returns the status of a denial; nil if the object is allowed; nil and the problem for any other result.
 local function status_of(value)
   if value == nil then
     return nil
@@ -114,7 +114,7 @@ local function status_of(value)
 end
 
 
---- Reads what validate returned. Raises an error for what it may not return.
+--- Reads the results of validate. Raises an error for a value that it may not return.
 ---@param where string "cnat.lua:27", where validate is defined
 ---@return table answer { allowed =, status =, warnings = } of an AdmissionReview
 function M.answer(where, value, warned, ...)

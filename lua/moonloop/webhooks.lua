@@ -1,4 +1,5 @@
--- What a script declares about its webhooks: `default`, `validate`, `convert`, `webhooks`. moonloop.controller asks.
+-- Checks the fields of a declaration that are about webhooks, for moonloop.controller: `default`, `validate`, `convert`
+-- and `webhooks`.
 local _, host = ...
 local names = host.require "moonloop.names"
 local fields = host.require "moonloop.fields"

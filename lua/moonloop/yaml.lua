@@ -1,13 +1,13 @@
--- YAML for scripts. It is read as kubectl reads it (docs/decisions/0011), by the host's reader; what is written here,
--- that reader and kubectl read as the same value.
+-- YAML for scripts. The host's reader reads it, as kubectl does (docs/decisions/0011). Both read the text that is
+-- written here as the same value.
 local _, host = ...
 
 local M = {}
 
-local KEY_MAX = 500 -- bytes; readers take a longer one only behind "? "
+local KEY_MAX = 500 -- bytes; readers take a longer one only after "? "
 
--- Plain scalars that are no text for kubectl, in lower case. What begins with a digit, a sign or a point is quoted
--- anyway.
+-- Plain scalars, in lower case, that kubectl does not read as text. Texts that begin with a digit, a sign or a point
+-- are quoted anyway.
 local WORDS = {}
 for word in ("y n yes no on off true false null"):gmatch "%a+" do
   WORDS[word] = true
@@ -15,7 +15,7 @@ end
 
 
 
--- Of one character in UTF-8; nil when it may stand as it is.
+-- Returns the escape of one character in UTF-8; nil if it needs none.
 local function escape_of(character)
   local code = utf8.codepoint(character)
   local is_special = code >= 0x7f and code < 0xa0 or code == 0x2028 or code == 0x2029 or code == 0xfeff
@@ -49,7 +49,7 @@ local function quoted(text)
 end
 
 
--- Whether it can stand as a block, "|" with a line for each of its lines, and be read as the same text.
+-- Returns true if a block, "|" with a line for each of its lines, would be read as the same text.
 local function is_block(text)
   return text:find "\n" and not text:find "^[ \n]" and not text:find "\n\n$" and not text:find "\n +\n"
     and not text:find "\n +$" and is_printable(text)
@@ -63,7 +63,7 @@ local function block(text, indent)
 end
 
 
--- A value that stands on the line of its key; `indent`: where the lines of a block begin.
+-- A value that begins on the line of its key; `indent`: where the lines of a block begin.
 local function scalar(value, indent)
   if type(value) == "string" then
     return is_plain(value) and value or is_block(value) and block(value, indent) or (quoted(value))
@@ -72,7 +72,7 @@ local function scalar(value, indent)
   elseif type(value) == "userdata" and value ~= host.null then
     error(("yaml.encode(value): readers of YAML do not hold the number %s"):format(tostring(value)), 0)
   end
-  -- Readers make a whole number of a float that is one; this is the one that is equal to it.
+  -- Readers turn a float without a fraction into an integer; this writes the integer that is equal to it.
   return host.encode(math.type(value) == "float" and math.tointeger(value) or value)
 end
 

@@ -20,7 +20,7 @@ describe("a request that waits for a webhook", function()
 
   after_each(testwebhooks.remove)
 
-  -- What somebody writes whom no webhook is asked about.
+  -- Writes at once: the server does not ask the webhooks about it.
   local function write(method, path, body)
     local kind = method == "PATCH" and MERGE["content-type"] or nil
     local code, answer = server.server:call(method, path, body, { admitted = true, content_type = kind })

@@ -12,14 +12,14 @@ local PROTOBUF = "application/vnd.kubernetes.protobuf"
 local MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
 local JSON_PATCH, APPLY = "application/json-patch+json", "application/apply-patch+yaml"
 
--- What nobody reads, and what a client may say beside it.
+-- Media types that the server does not read in bodies.
 local UNREAD = { "application/cbor", "text/plain", "application/xml", "json", "a/b/c", ";", "*/*", "\xff" }
 
 -- How many objects of each kind; for a longer search: more of them, and others.
 local OBJECTS = tonumber(os.getenv "ANY_BODY_OBJECTS") or 4
 local SEED = tonumber(os.getenv "ANY_BODY_SEED") or 0
 
--- What a real server answers with 500 to one who asks so, word for word.
+-- Messages that a real server, too, answers with 500, word for word.
 local UPSTREAM = {
   "^strconv%.ParseUint: ", "^expected a %[%]interface {}, but received ", "^list element types are not identical: ",
   "^unable to find api field in struct ", "^map: .* does not contain declared", "^failed to create typed patch object ",

@@ -69,7 +69,7 @@ local function play(res, steps)
 end
 
 
--- Who owns what, as "manager operation fields" in the order they stand.
+-- Returns the owners of the fields, as "manager operation fields", in the order of managedFields.
 local function owners(object)
   local lines = {}
   for i, entry in ipairs(object.metadata.managedFields or {}) do

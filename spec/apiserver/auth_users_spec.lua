@@ -1,4 +1,4 @@
---- Who asks: tokens, service accounts, impersonation; and what roles allow them.
+--- Users: tokens, service accounts, impersonation; and what roles allow them.
 local host = require "cluster.host"
 local hostlua = require "hostlua"
 local jwt = require "cluster.apiserver.auth.jwt"
@@ -18,7 +18,7 @@ local function new(settings)
 end
 
 
--- What the server answers to a request with these headers. @return integer code, table answer
+-- Sends a request with these headers. @return integer code, table answer
 local function ask(server, method, path, headers, object)
   local plain, query = path:match("^([^?]*)%??(.*)$")
   local code, body

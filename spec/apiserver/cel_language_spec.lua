@@ -7,7 +7,7 @@ local host = require "cluster.host"
 local env = cel.env()
 
 
--- What the expression gives, or { error = message }.
+-- Returns the value of the expression, or { issues = message }, or { error = message }.
 local function run(text, of)
   local program, issues = (of or env):compile(text)
   if not program then

@@ -1,4 +1,4 @@
---- What two servers need not agree on reads the same: spec/conformance/lib/normalize.lua.
+--- spec/conformance/lib/normalize.lua makes allowed differences between two servers read the same.
 local normalize = require "spec.conformance.lib.normalize"
 
 describe("What kubectl prints", function()

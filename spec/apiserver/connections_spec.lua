@@ -13,7 +13,7 @@ local server
 local kubelet -- a stand-in: .handle is the container that runs, .dialled the last connection to a port
 
 
--- What runs in place of a process: keeps what is asked of it.
+-- A stand-in for a process: it notes the requests that it gets.
 local function new_process(options)
   local process = { options = options, written = {}, waiting = 0 }
   function process.write(self, bytes)

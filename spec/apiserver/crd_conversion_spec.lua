@@ -43,7 +43,7 @@ local function crd(stored)
 end
 
 
--- What the webhook does unless a spec says otherwise.
+-- The webhook's conversion, unless a spec sets another.
 local function convert(object, api_version)
   local spec = object.spec
   local replicas = spec.replicas

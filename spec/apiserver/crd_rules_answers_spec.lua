@@ -1,4 +1,4 @@
--- What clients are told of rules in CRDs: of rules that are wrong, and of objects that do not keep them.
+-- The server's answers about rules in CRDs: to rules that are wrong, and to objects that break them.
 local host = require "cluster.host"
 local hostlua = require "hostlua"
 local testrules = require "testrules"

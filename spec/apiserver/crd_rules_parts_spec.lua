@@ -1,4 +1,4 @@
--- What the rules of CRDs are made of: names, paths, what is compared with an old value, costs.
+-- The parts of rules in CRDs: names, paths, comparisons with an old value, costs.
 local correlation = require "cluster.apiserver.crd.rules.correlation"
 local cost = require "cluster.apiserver.crd.rules.cost"
 local escape = require "cluster.apiserver.crd.rules.escape"

@@ -1,4 +1,4 @@
--- Rules of CRDs as operators write them: forms that popular projects use, each with what keeps it and what does not.
+-- Rules of CRDs as operators write them: forms that popular projects use, each with values that keep and break it.
 local host = require "cluster.host"
 local testrules = require "testrules"
 
@@ -36,7 +36,7 @@ local LISTENERS = keyed(object({
 local REQUIREMENTS = list(object({ key = TEXT, operator = TEXT, values = list(TEXT) }, array { "key", "operator" }))
 
 
--- What a project of that kind says; the schema of `spec.x`; its rule; values that keep it, and values that do not.
+-- The rule in words; the schema of `spec.x`; the rule; values that keep it (good), and values that break it (bad).
 -- A value with an old one is { new, old }, in `updates`.
 local CASES = {
   {

@@ -77,7 +77,7 @@ local MEDIA = {
   "application/strategic-merge-patch+json", "application/apply-patch+yaml", "application/vnd.kubernetes.protobuf",
 }
 
--- What a real server answers with 500 to one who asks so, word for word (spec/conformance/recorded). The last is 504.
+-- Messages that a real server, too, answers with 500, word for word (spec/conformance/recorded). The last is 504.
 local UPSTREAM = {
   "^strconv%.ParseUint: ", "^unknown patch type: ", "^expected a %[%]interface {}, but received ",
   "^list element types are not identical: ", "^unable to find api field in struct ",
@@ -96,7 +96,7 @@ local function is_upstream(message)
 end
 
 
--- What is wrong with an answer, or nil.
+-- Returns the fault of an answer, or nil if it has none.
 local function complaint(ok, reply)
   if not ok then
     return "raised " .. tostring(reply)

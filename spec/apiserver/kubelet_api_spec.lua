@@ -1,4 +1,4 @@
--- What the kubelet answers through `proxy` of its node.
+-- The kubelet's answers through `proxy` of its node.
 local fake = require "cluster.apiserver.kubelet.fake"
 local kubelet = require "cluster.apiserver.kubelet"
 local testserver = require "testserver"

@@ -1,4 +1,4 @@
--- What the node of `moonloop dev` says while nothing happens, and what of it is kept.
+-- The heartbeat of the node of `moonloop dev` while nothing happens, and the part of it that is kept.
 local apiserver = require "cluster.apiserver"
 local fake = require "cluster.apiserver.kubelet.fake"
 local host = require "cluster.host"

@@ -1,4 +1,4 @@
--- What a client gets of a container's log: all, the last of it, what is new, as fast as it reads.
+-- The log of a container as a client gets it: all, the last lines, new lines, as fast as the client reads.
 local host = require "cluster.host"
 local hostlua = require "hostlua"
 local log_answer = require "cluster.apiserver.kubelet.log_answer"

@@ -155,7 +155,7 @@ describe("The names of a cluster", function()
 
   it("survives bytes that are no query", function()
     local good = query("db.default.svc.cluster.local", "A", { size = 1232 })
-    -- What is answered is a query; the answer has its number, is no query itself, and is not too long.
+    -- Only a query gets an answer. The answer has the query's number, is marked as an answer, and fits the size limit.
     local function check(bytes)
       local answer = known:answer(bytes)
       local is_query = #bytes >= HEAD and bytes:byte(3) < 0x80

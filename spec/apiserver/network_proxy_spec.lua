@@ -1,4 +1,4 @@
--- Who listens for Services and for pods, on a network that only notes it.
+-- The listeners for Services and for pods, on a network that only notes them.
 local testserver = require "testserver"
 
 local CORE = "/api/v1/namespaces/default"
@@ -17,7 +17,7 @@ local function listen(options)
 end
 
 
--- What there is at the places that are listened at.
+-- Returns the places that somebody listens at, sorted.
 local function places()
   local list = {}
   for where, options in pairs(listening) do

@@ -24,7 +24,7 @@ local function run(change)
 end
 
 
--- What stands at "metadata.labels" of `object`, as text.
+-- Returns the value at a path like "metadata.labels" of `object`, as JSON; "nothing" if there is none.
 local function at(object, path)
   for key in path:gmatch("[^.]+") do
     object = object[math.tointeger(tonumber(key)) or key]

@@ -1,4 +1,4 @@
---- What a real server answered, kept in spec/apiserver/recorded/.
+--- The recorded answers of a real server, from spec/apiserver/recorded/.
 local host = require "cluster.host"
 
 local M = {}

@@ -5,7 +5,7 @@ local validate = require "cluster.apiserver.schema.validate"
 local null = host.json.null
 
 
--- What is wrong with a value, as "path: message".
+-- Returns the errors of a value, each as "path: message".
 local function told(schema, value, options)
   local list = {}
   for i, err in ipairs(validate(schema, value, options)) do

@@ -40,7 +40,7 @@ local function open(self, names, headers)
 end
 
 
--- What a stream hears, as a list of words.
+-- Listens on a stream, and returns the list of what it hears, as words.
 local function listen(one)
   local words = {}
   one:listen {

@@ -90,8 +90,8 @@ function M:change(path, patch)
 end
 
 
---- What happens to the pods from now on, in order: "+name" for a new one, "ready name", "-name" for a deleted one.
---- @return table that list, which grows
+--- Records what happens to the pods from now on: "+name" for a new one, "ready name", "-name" for a deleted one.
+--- @return table the list, in order; it grows
 function M:record()
   local list, was_ready, res = {}, {}, self.server.registry:find("", "v1", "pods")
   self.server.store:subscribe(function(event)

@@ -8,7 +8,7 @@ M.JOBS = "/apis/batch/v1/namespaces/default/jobs"
 M.JOB = M.JOBS .. "/work"
 
 
---- A cluster. What becomes of a container: cluster.outcome(pod), or else it runs until it is told to end.
+--- A cluster. cluster.outcome(pod) says how its container ends; else the container runs until it is told to end.
 function M.new()
   local self
   self = setmetatable(testcluster.new(function(pod)

@@ -258,7 +258,7 @@ function M.protobuf(name, version, kind, object)
 end
 
 
---- A text of which a few bytes are others, or are missing at its end.
+--- Returns the text with a few bytes changed, or cut off at its end.
 function M:damage(text)
   if one_in(self, 3) or text == "" then
     return text:sub(1, self:upto(#text + 1) - 1)

@@ -1,4 +1,4 @@
---- What listens in pods, for specs: a function answers, in place of the module that asks them.
+--- Listeners in pods, for specs: a function answers requests to pods, in place of cluster.http.
 local host = require "cluster.host"
 
 local M = {}

@@ -54,13 +54,13 @@ local function message_of(code, answer)
 end
 
 
---- What a create with that spec.x is told, "" when it is accepted. Nothing is stored.
+--- Tries to create an object with that spec.x, as a dry run. Returns the server's message, "" if it accepts.
 function M:create(x, name)
   return message_of(self:call("POST", THINGS .. "?dryRun=All", thing(x, name)))
 end
 
 
---- What an update from one spec.x to another is told, "" when it is accepted.
+--- Updates an object from one spec.x to another. Returns the server's message, "" if it accepts.
 function M:update(x, old)
   self:call("DELETE", THINGS .. "/t")
   local object = self:must("POST", THINGS, thing(old))

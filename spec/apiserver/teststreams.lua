@@ -67,7 +67,7 @@ function Reply:leave()
 end
 
 
---- What was written since the last call.
+--- Returns the bytes written since the last call.
 function Reply:take()
   local bytes = table.concat(self.sent)
   self.sent = {}
@@ -198,7 +198,7 @@ function M.spdy_frames(bytes)
 end
 
 
---- What a server sent on each stream: { [id] = { text =, is_ended = } }; and its control frames, a list.
+--- Returns the server's bytes on each stream: { [id] = { text =, is_ended = } }; and its control frames, a list.
 function M.spdy_said(bytes)
   local said, control = {}, {}
   for _, frame in ipairs(M.spdy_frames(bytes)) do

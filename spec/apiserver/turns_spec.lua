@@ -47,7 +47,8 @@ describe("While a client is answered about many objects, others are served:", fu
   end)
   after_each(function() host.give_way = give_way end)
 
-  -- The answer to a request from a connection. Whoever waits for a turn meanwhile makes an object; `made` counts them.
+  -- Sends a request from a connection. Each time that the server gives way, an object is made. Returns the answer and
+  -- the number of objects made.
   local function send(method, accept, path)
     local made, is_making = 0, false
     host.give_way = function()

@@ -1,9 +1,9 @@
 /* The operator with a program and a bystander, before an embedded API server in the same process.
  *
  * Time is the operator's own: it passes as the operator uses CPU time (in a sanitizer build as much
- * slower as its limits are larger), and jumps to the next timer when there is nothing to do. What
- * the server takes does not count, nor does what other processes do: what is late is late because
- * of the operator. */
+ * slower as its limits are larger), and jumps to the next timer when there is nothing to do. The
+ * CPU time of the server and of other processes does not count: only the operator can make
+ * something late. */
 #pragma once
 
 #include "program.h"

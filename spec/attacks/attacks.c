@@ -1,5 +1,5 @@
 /* Runs the hostile programs: each in a process of its own, forked off one that has the API server
- * ready. What kills a process costs that program only. */
+ * ready. A process that is killed costs that program only. */
 #include "arena.h"
 
 #include <errno.h>
@@ -42,8 +42,8 @@ static char *paths[PROGRAMS_MAX];
 static size_t path_count;
 static const char *const *wanted;
 
-/* What was freed is kept back for a while, to see who uses it; not so long that it counts as the
- * host's growth. */
+/* The sanitizer keeps freed memory back for a while, to find its users; only so much that it does
+ * not count as the host's growth. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {

@@ -1,4 +1,4 @@
--- What stands beside each program: it has to keep its pace.
+-- The bystander: an honest script beside each hostile program, which has to keep its pace.
 local moonloop = require "moonloop"
 local Beat = moonloop.kind("bystander.test/v1", "Beat")
 

@@ -1,4 +1,4 @@
--- What a program that requires it can throw at a function: values that nobody expects there.
+-- Values that no function expects, for programs to call functions with.
 local moonloop = require "moonloop"
 local M = {}
 

@@ -1,5 +1,5 @@
 /* How much the process has grown by what the operator does, measured by the kernel: at most at any
- * time, so that what is freed again counts too. What the server keeps is not the operator's. */
+ * time, so that memory that is freed again counts too. The server's memory does not count. */
 #pragma once
 
 #include "base/base.h"

@@ -45,8 +45,8 @@ struct program {
     char *text;
 };
 
-/* Reads `path`; `name` is what it is called. Ends the process, and says where, for a head that it
- * does not understand: a program that checks nothing must not pass. */
+/* Reads `path`; `name` is what it is called. Ends the process at a line of the head that it does
+ * not understand, and says where: else a program that checks nothing would pass. */
 void program_read(struct program *program, const char *path, const char *name);
 void program_free(struct program *program);
 

@@ -1,5 +1,5 @@
-/* What the process of a program has seen of itself; in memory that its parent shares, so it
- * outlives a crash. */
+/* The report of a program's process about itself; in memory that its parent shares, so it outlives
+ * a crash. */
 #pragma once
 
 #include "base/base.h"

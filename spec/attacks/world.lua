@@ -1,4 +1,4 @@
--- What is on the server before a program runs. Global functions: the runner calls them by name.
+-- Puts objects on the server before a program runs. Global functions: the runner calls them by name.
 local server = require "cluster.apiserver.running"
 local host = require "cluster.host"
 

@@ -1,6 +1,6 @@
 --- Values and types of cel-spec's conformance data (cel/expr/{value,checked}.proto) as this server has them.
 ---
---- What needs messages of Protocol Buffers raises UNSUPPORTED.
+--- Values and types that need messages of Protocol Buffers raise UNSUPPORTED.
 local cel = require "cluster.cel"
 local maps = require "cluster.cel.maps"
 

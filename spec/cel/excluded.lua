@@ -1,4 +1,4 @@
---- What of cel-spec's conformance data Kubernetes' dialect does not have, and why.
+--- The parts of cel-spec's conformance data that Kubernetes' dialect does not have, and why.
 ---
 --- A row leaves out a file; a section of it; the cases of some names; or the cases whose expression or container has a
 --- text in it.

@@ -3,7 +3,7 @@
 ---     hostlua spec/cel/judge.lua FOLDER [FILE…]
 ---
 --- FOLDER is tests/simple/testdata of the Go module cel.dev/expr. Prints each case that fails, and "n passed, n failed,
---- n skipped"; exits 1 when one failed. What Kubernetes' dialect does not have stands in excluded.lua.
+--- n skipped"; exits 1 when one failed. excluded.lua lists the cases that Kubernetes' dialect does not have.
 local cel = require "cluster.cel"
 local compare = require "cluster.cel.compare"
 local decode = require "decode"
@@ -100,7 +100,7 @@ local function check_value(value, expected)
 end
 
 
--- What is wrong, or nil.
+-- Returns a message that says why the test fails, or nil.
 local function run(test)
   local program, issues = environment(test):compile(text_of(test, "expr"))
   local wants_error = test.eval_error or test.any_eval_errors

@@ -1,12 +1,11 @@
---- What two servers need not agree on, and how it is made to read the same: every rule stands here.
---- lib/normalize.lua applies them.
+--- All rules that make allowed differences between two servers read the same. lib/normalize.lua applies them.
 
 -- The letters that names made by a server end with.
 local SUFFIX = "[bcdfghjklmnpqrstvwxz2-9]"
 
 return {
 
-  -- What a server adds to metadata.generateName.
+  -- The letters that a server adds to metadata.generateName.
   random_suffix = SUFFIX:rep(5),
 
   -- Headers that are compared; no other is.

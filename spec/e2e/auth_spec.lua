@@ -88,7 +88,7 @@ describe("Credentials", function()
     until wait.now() > till
   end
 
-  -- What the log complains about, but for the lines that a spec expects.
+  -- Fails if the log has a warning or an error that the spec does not expect.
   local function assert_quiet(moonloop, expected)
     for _, line in ipairs(moonloop:log()) do
       local bad = line.level == "warn" or line.level == "error"

@@ -39,7 +39,7 @@ return moonloop.controller {
 -- On a busy machine who eats memory may run out of CPU time before; units tell the two limits apart.
 local MEMORY = { "^bad_%a+%.lua:%d+: .*memory", "^bad_%a+%.lua:%d+: .*CPU" }
 
--- What the Event about each says: a pattern, or several of which one matches.
+-- The note of the Event about each script: a pattern, or a list with one that matches.
 local NOTES = {
   loop = "^bad_%a+%.lua:%d+: .*CPU",
   caught = "^bad_%a+%.lua:%d+: .*CPU",

@@ -1,5 +1,4 @@
--- What a script returns as children: made, pruned, made again where the server refuses a change, and never taken from
--- others.
+-- Children that a script returns: made, pruned, made again where the server refuses a change, never taken from others.
 local api = require "spec.e2e.support.api"
 local audit = require "spec.e2e.support.audit"
 local cluster = require "spec.e2e.support.cluster"

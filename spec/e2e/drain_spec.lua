@@ -7,7 +7,7 @@ local wait = require "spec.e2e.support.wait"
 
 local faulty = proxy.available and it or pending
 
--- Seconds. Whoever waited for something had 25, and has less than that.
+-- Seconds: less than the 25 that a host may wait for its work.
 local AT_ONCE = 5
 
 describe("A host that is asked to stop", function()
@@ -70,7 +70,7 @@ describe("A host that is asked to stop", function()
       cluster.at(ns, "at-" .. index, cluster.PAST)
     end
     moonloop:stop()
-    -- Whoever has a pod knows it: the reconcile that made it has ended.
+    -- An At that has a pod has its status too: the reconcile that made the pod has ended.
     for _, pod in ipairs(api.list("Pod", ns)) do
       local at = api.get("At", ns, pod.metadata.labels.app)
       assert.is_truthy(at.status and at.status.phase, at.metadata.name)

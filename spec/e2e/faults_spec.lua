@@ -1,5 +1,4 @@
--- Faults between the host and the API server. Whatever happens there: no At is lost, and each has
--- exactly one pod.
+-- Faults between the host and the API server: under each, no At is lost, and each has exactly one pod.
 local audit = require "spec.e2e.support.audit"
 local cluster = require "spec.e2e.support.cluster"
 local host = require "spec.e2e.support.host"

@@ -13,7 +13,7 @@ local function pod(name, command, ports)
 end
 
 
--- What a DaskCluster has in its spec.
+-- Returns the spec of a DaskCluster.
 local function workers(name, count)
   return {
     worker = { replicas = count, spec = pod("worker", { "sleep", "600" }) },

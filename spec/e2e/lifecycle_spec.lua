@@ -148,7 +148,7 @@ describe("Many Ats", function()
     end
   end
 
-  -- What the host wrote, by At: { pod = when its pod was asked for, statuses = { when, … }, writes = n }
+  -- The host's writes, by At: { pod = when its pod was asked for, statuses = { when, … }, writes = n }
   local function writes_by_at()
     local by_at = {}
     for _, event in ipairs(audit.since(mark, { ns = ns, writes = true, by_moonloop = true })) do

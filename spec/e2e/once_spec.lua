@@ -9,7 +9,7 @@ local wait = require "spec.e2e.support.wait"
 
 local audited = audit.available and it or pending
 
--- What each replica saw is in a ConfigMap of its own. REPLICA and KEYS are replaced.
+-- Each replica notes the values that it saw in a ConfigMap of its own. REPLICA and KEYS are replaced.
 local SCRIPT = [[
 local moonloop = require "moonloop"
 

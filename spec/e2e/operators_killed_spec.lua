@@ -26,7 +26,7 @@ local KILLS_MIN = 12
 
 local DIGEST = ("%x"):rep(64)
 
--- What the server or chance fills in, and is another each time.
+-- Fields that the server or chance fills in, with other values each time.
 local OTHER = {
   uid = true, resourceVersion = true, managedFields = true, creationTimestamp = true, lastTransitionTime = true,
   clusterIP = true, clusterIPs = true,

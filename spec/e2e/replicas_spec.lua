@@ -1,5 +1,5 @@
--- Several replicas of which one works: hand-over, crash, and a process that sleeps while another
--- takes its place. One pod for each At, whatever happens to whoever leads.
+-- Several replicas, one at work: hand-over, crash, and a process that sleeps while another takes its place. One pod
+-- for each At, whatever happens to the leader.
 local api = require "spec.e2e.support.api"
 local audit = require "spec.e2e.support.audit"
 local cluster = require "spec.e2e.support.cluster"
@@ -102,8 +102,8 @@ describe("Two replicas with --leader-elect", function()
     assert.is_truthy(leader:stderr():find("lost the lease", 1, true), leader:stderr())
     cluster.till_done(ns, 60)
     judge.one_pod_each(mark, ns, 60)
-    -- What the sleeper had in hand would meet objects that the other one has made or changed. A request whose head it
-    -- had sent before it slept is not among them: nobody can take that back.
+    -- Requests that the sleeper had prepared would meet objects that the other one has made or changed: 409. A request
+    -- whose head it had sent before it slept is allowed: nobody can take that back.
     for _, event in ipairs(audit.since(stopped, { ns = ns, writes = true, by_moonloop = true, code = 409 })) do
       assert.is_true(event.objectRef.resource == "leases" or audit.received(event) < woken, event.requestURI)
     end
@@ -113,7 +113,7 @@ end)
 
 -- The whole of it at once: whatever happens to the replicas and to the server, each At has one pod, and none is
 -- later than what happened can explain. After an outage there are some sixty to make, which takes a busy machine a
--- while; one after the other is a little later then. What must not be is a leap: nobody worked, or one was forgotten.
+-- while; one after the other is a little later then. But a leap is an error: nobody worked, or one was forgotten.
 describe("500 Ats that are due over two minutes", function()
   local whole = audit.available and cluster.controlplane and it or pending
   local COUNT, SECONDS, START = 500, 120, 15

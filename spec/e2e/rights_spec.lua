@@ -102,7 +102,7 @@ end
 
 local LEADER = { "--leader-elect" }
 
--- What `moonloop rbac` prints for the scripts, for this account, with the flags that start() runs it with.
+-- Returns the roles that `moonloop rbac` prints for the scripts and this account, with the flags of start().
 local function roles(account, path, flags)
   local namespace = account:match "^[^/]+"
   local result = host.command {
@@ -199,7 +199,7 @@ local Trial = {}
 Trial.__index = Trial
 
 local RBAC = "/apis/rbac.authorization.k8s.io/v1/"
--- What the host needs by its flags, whatever the script is: tried once.
+-- Roles with rights that the host needs for its flags, independent of the script: tried once.
 local OF_HOST = {
   cnat = { "clusterroles/cnat", "namespaces/cnat/roles/cnat-scripts", "namespaces/cnat/roles/cnat-election" },
   rediscluster = {

@@ -79,7 +79,7 @@ use_cluster() {
   spec/e2e/established.sh -f crds/at.yaml
 }
 
-# What the specs read the state of the world through: only who may open the socket gets in.
+# Starts kubectl proxy, through which the specs read the state of the world. Only users who may open its socket get in.
 start_api() {
   export E2E_API=$run/api.sock
   rm -f "$E2E_API"

@@ -1,5 +1,5 @@
 -- Certificates of webhooks are replaced while the API server calls these: the server's, and then the authority with
--- all its steps. What the host waits for months for is brought about by an edit of the Secret.
+-- all its steps. An edit of the Secret brings about the changes that otherwise come after months.
 local api = require "spec.e2e.support.api"
 local cluster = require "spec.e2e.support.cluster"
 local host = require "spec.e2e.support.host"
@@ -130,7 +130,7 @@ describe("The certificates of webhooks", function()
     return bundles[1] == bundles[2] and bundles[2] == bundles[3] and mime.unb64(bundles[1]) or nil, bundles
   end
 
-  -- What the server shows to somebody new who trusts these, as text. Raises when it is not trusted.
+  -- Connects as a new client that trusts these; returns the server's certificate as text. Raises if it is not trusted.
   local function shown(bundle)
     shell.write(bundle_path, bundle)
     local stream = http.connect_tls("127.0.0.1", port, bundle_path)

@@ -1,5 +1,5 @@
 -- F7: the continue token of a paged list expires, at every page; the operator begins, and what it lists comes in pages
--- of two. Nothing of a list that did not come to its end is ever in a cache.
+-- of two. A cache never shows a part of a list that did not come to its end.
 local bench = require "spec.faults.support.bench"
 local invariants = require "spec.faults.support.invariants"
 local scenarios = require "spec.faults.support.scenarios"

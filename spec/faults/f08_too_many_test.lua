@@ -28,7 +28,7 @@ local function play(scenario, index, burst, header)
   local outcome = stage.open(scenario)
   outcome.fault = function(request, reply, pass)
     local now = host.now()
-    -- What was under way when the answer came is no breach.
+    -- Requests already under way when the answer came are no breach.
     if quiet_till and now > refused_at and now < quiet_till and not broken then
       broken = ("%s %s was sent %.3f s before the pause was over"):format(request.method, request.path,
         quiet_till - now)

@@ -1,5 +1,5 @@
--- F9: the server answers 5xx for a while, is away for ten minutes, or comes and goes every five seconds. What is cached
--- stays, nothing is lost, and no kind is listed again more than once for each time that the server was away.
+-- F9: the server answers 5xx for a while, is away for ten minutes, or comes and goes every five seconds. Caches keep
+-- their objects, nothing is lost, and no kind is listed again more than once for each time that the server was away.
 local bench = require "spec.faults.support.bench"
 local host = require "cluster.host"
 local invariants = require "spec.faults.support.invariants"

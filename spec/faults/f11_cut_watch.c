@@ -1,7 +1,7 @@
 /* F11: a watch that is cut, at every byte of a stream that was recorded from an API server: within
- * a line, within a character, between lines. What was whole counts, the rest is discarded, and the
- * watch is resumed behind the last whole event, or a list follows where the newest object cannot
- * show that the server's history is still the same; nothing is told twice, and nothing is lost. */
+ * a line, within a character, between lines. Whole lines count, the rest is discarded. The watch is
+ * resumed behind the last whole event, or a list follows where the newest object cannot show that
+ * the server's history is still the same. No event is told twice, and none is lost. */
 #include "state_informers.h"
 
 #include "codec/json.h"

@@ -1,6 +1,7 @@
 /* F13: what an HTTP/2 server may do to a connection: GOAWAY, gentle and not, RST_STREAM, and few
- * streams at once. What was not processed is sent again on another connection; what may have been
- * is not, unless it only reads. The peer is a process that counts what it processed. */
+ * streams at once. A request that was not processed is sent again on another connection; one that
+ * may have been processed is sent again only if it is a read. The peer is a process that counts
+ * what it processed. */
 #include "net_tls.h"
 
 #include "tried.h"

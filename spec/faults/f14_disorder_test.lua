@@ -1,4 +1,4 @@
--- F14: events come twice, late, in another order between objects, and old ones again. What was said last of an object
+-- F14: events come twice, late, in another order between objects, and old ones again. The newest state of an object
 -- counts; no cache goes back in time.
 local bench = require "spec.faults.support.bench"
 local host = require "cluster.host"

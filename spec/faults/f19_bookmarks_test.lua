@@ -15,8 +15,8 @@ local function stir(server, turn)
   assert(code == 201, code)
 end
 
--- A watch that ends within its first second, without an event, is followed by a list, as it should be. Whether the
--- operator has just opened one is up to the time that it drew for the one before.
+-- Waits until each watch is a second old. A watch that ends within its first second, without an event, is followed by a
+-- list, as it should be; and the operator may just have opened one, as it draws the time of each watch at random.
 local function let_watches_grow_up(outcome)
   while host.now() - outcome.requests[#outcome.requests].at < 1 do
     outcome.world.advance "1s"

@@ -23,7 +23,7 @@ static bool knows(struct server *server, const char *authorization)
     return false;
 }
 
-/* What a transport does with one request; false: it failed for good. */
+/* Sends one request as a transport does; false: it failed for good. */
 static bool request(struct credentials_world *world, struct server *server)
 {
     struct waiter w;
@@ -39,7 +39,7 @@ static bool request(struct credentials_world *world, struct server *server)
     return false;
 }
 
-/* A minute of requests, one each two seconds, of which none may fail. */
+/* A minute of requests, one each two seconds; all must succeed. */
 static void requests_work(struct credentials_world *world, struct server *server)
 {
     for (int i = 0; i < 30; i++) {
@@ -102,7 +102,7 @@ static void test_token_refused_for_ever(void **state)
     faults_tried("F21", 3600);
 }
 
-/* Whatever a connection would be made with fits together. */
+/* The certificate and key for a connection fit together, and its CA is sound. */
 static void check_tls(struct credentials_world *world)
 {
     struct waiter w;

@@ -1,5 +1,5 @@
--- F21: the API server does not know us any more: for one request, whichever it is, and for half an hour. What is shown
--- instead is for f21_files.c and for spec/e2e/auth_spec.lua; here it is the work that must survive.
+-- F21: the API server does not know us any more: for one request, whichever it is, and for half an hour. Here the work
+-- must survive; f21_files.c and spec/e2e/auth_spec.lua test which credentials are shown instead.
 local bench = require "spec.faults.support.bench"
 local invariants = require "spec.faults.support.invariants"
 local scenarios = require "spec.faults.support.scenarios"
@@ -14,7 +14,7 @@ local function refuse(reply)
 end
 
 
--- Plays; the request `index` of all is refused. Returns nothing more where there are not so many.
+-- Plays; the request `index` of all is refused. Returns the outcome, and true if there were so many requests.
 local function play_refusing(scenario, index)
   local count, refused = 0, false
   local outcome = stage.play(scenario, function(_, reply, pass)

@@ -275,7 +275,7 @@ static size_t lease_requests(const struct replicas *all, size_t from)
     return count;
 }
 
-/* Whatever stands still on the connection of the work, renewals go their way, one in 2 s. */
+/* Renewals go their way, one in 2 s, while the connection of the work stands still. */
 static void test_renewals_beside_a_flood(void **state)
 {
     (void)state;

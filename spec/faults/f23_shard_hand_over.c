@@ -17,7 +17,7 @@
 
 /* ---- what the log says ---- */
 
-/* What a replica has said in its Lease, in one of its lives. */
+/* The statements of a replica in its Lease, in one of its lives. */
 struct life {
     bool has_said, has_left;
     uint64_t id;

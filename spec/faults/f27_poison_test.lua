@@ -113,7 +113,7 @@ local function through_list(text)
 end
 
 
--- What such an At, if it was read at all, makes, is no business of this row; but it stands alone.
+-- Ignores the objects that such an At makes, if it was read at all; all others must be as without it.
 local function check(outcome, reference, what)
   for index = #outcome.objects, 1, -1 do
     local entry = outcome.objects[index]

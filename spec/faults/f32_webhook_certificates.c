@@ -1,6 +1,6 @@
 /* F32: the keeper of the webhooks' certificates dies before and after every write, through the life
- * of an authority and into that of the next. Whatever is shown then, API servers trust it; and what
- * is there at the end is what an undisturbed run leaves. */
+ * of an authority and into that of the next. API servers trust each certificate that is shown, and
+ * the end is the same as that of an undisturbed run. */
 #include "script_world.h"
 
 #include "codec/base64.h"
@@ -23,7 +23,7 @@
     "\"clientConfig\":{\"url\":\"u\",\"caBundle\":\"%s\"}}]}"
 #define CONFLICT "{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"Conflict\",\"code\":409}"
 
-/* What the API server has. */
+/* The state of the API server. */
 struct server {
     char *data;   /* of the Secret, JSON; NULL: there is none */
     char *bundle; /* base64, in the configuration */

@@ -41,7 +41,7 @@ local function play(scenario, index, policy)
 end
 
 
--- What is left under an owner that is not there.
+-- Returns the first object whose owner is not there, as text, or nil.
 local function orphan(outcome)
   local uids, owners = {}, {}
   for _, entry in ipairs(outcome.objects) do

@@ -1,5 +1,5 @@
--- F45: ctx.once makes each value once: the operator is killed at each write, or a reply is lost. Whatever a Secret ever
--- held under a key of one owner, and whatever the script wrote elsewhere because it saw it, is one value. Exhaustive.
+-- F45: ctx.once makes each value once: the operator is killed at each write, or a reply is lost. Each key of an owner
+-- has one value, in all versions of the Secret and in all copies that the script wrote elsewhere. Exhaustive.
 local bench = require "spec.faults.support.bench"
 local host = require "cluster.host"
 local invariants = require "spec.faults.support.invariants"
@@ -48,7 +48,7 @@ local SCENARIO = {
   end,
 }
 
--- What a fault does to a request: kills the operator, or lets the server do it and loses the reply.
+-- The faults of a request: kill the operator, or let the server do the request and lose the reply.
 local FAULTS = {
   ["killed before it is sent"] = function() stage.kill() end,
   ["killed before the reply"] = function(pass)

@@ -44,8 +44,9 @@ local function has_its_password(outcome)
 end
 
 
--- A password that was drawn and not written is drawn again, and is another. What hangs on it is put in neutral words:
--- the Secret's values, the digests of them, the revisions of a StatefulSet; and so are names that the server makes.
+-- Replaces values that differ from run to run by neutral words. A password that was drawn and not written is drawn
+-- again, and is another: so the Secret's values, their digests, and the revisions of a StatefulSet differ. Names that
+-- the server makes differ, too.
 local function in_neutral_words(outcome)
   local words = words_by_chance(outcome)
   for _, entry in ipairs(outcome.objects) do

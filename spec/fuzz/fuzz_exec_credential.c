@@ -1,5 +1,5 @@
-/* Any bytes as what an exec plugin writes. Whatever comes out can stand in a header and in a
- * handshake, or is an error that says something. */
+/* Any bytes as the output of an exec plugin. The result is a credential that can stand in a header
+ * and in a handshake, or an error with a message. */
 #include "base/base.h"
 #include "kube/exec_credential.h"
 

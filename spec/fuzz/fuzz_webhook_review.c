@@ -1,6 +1,5 @@
 /* Any bytes as a review, for a script with all kinds of webhooks. The first byte chooses the
- * webhook. Whatever comes: an answer that is JSON and has the review's uid, or a text that says
- * what is wrong. */
+ * webhook. The result is an answer in JSON with the review's uid, or a text that says the error. */
 #include "codec/json.h"
 #include "operator/webhook_review.h"
 

@@ -1,6 +1,6 @@
-/* Any bytes as YAML, read to the end, and again until who watches has had enough. What comes out is
- * JSON within its limits, one value a line, and read as YAML again (JSON is YAML, but for the
- * length libyaml grants a key) stays what it is; only the float -0 is an integer then. */
+/* Any bytes as YAML, read to the end, and again until the watcher has had enough. The result is
+ * JSON within its limits, one value a line. Read as YAML it is the same again (JSON is YAML, but
+ * for the length libyaml grants a key); only the float -0 is an integer then. */
 #include "codec/json.h"
 #include "codec/yaml.h"
 

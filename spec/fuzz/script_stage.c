@@ -339,7 +339,7 @@ struct told {
     size_t count;
 };
 
-/* What the host makes of a status: in time that grows with its length and nothing else. */
+/* Writes the status as the host does; its time may grow with the status' length, nothing else. */
 static void write_status(struct stage *stage, const struct ml_result *result)
 {
     struct ml_err err = ML_ERR_INIT;
@@ -390,7 +390,7 @@ static void use_result(struct stage *stage)
         stage_found("a change that changes nothing matters");
 }
 
-/* What happens next to a run that waits; false: nothing is left to happen. */
+/* Brings about the next event for a run that waits; false: there is none. */
 static bool happen(struct stage *stage)
 {
     int64_t since = cpu_now();

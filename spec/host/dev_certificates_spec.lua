@@ -24,7 +24,7 @@ local function new_client(subject)
 end
 
 
--- What curl gets with the client's certificate: the code and the body.
+-- Sends a request by curl with the client's certificate; returns the code and the body.
 local function ask(server, client, path, body)
   local words = { "curl", "-s", "-A", "spec", "-w", "\n%{http_code}", "--cacert", server.ca,
     "--cert", client.certificate, "--key", client.key, "-H", "Content-Type: application/json" }

@@ -1,7 +1,7 @@
 -- moonloop dev against clients and containers that mean harm, or do not know better: each gets an answer that says
 -- what is wrong, and the server serves the others on. Answers are those of a real kube-apiserver.
 --
--- What is below HTTP's head (requests that are none, slow ones, too many) is in the units of net/http_server.c.
+-- The units of net/http_server.c test bytes that are no request, slow requests, and too many.
 local dev = require "spec.host.support.dev"
 local shell = require "spec.e2e.support.shell"
 local wait = require "spec.e2e.support.wait"
@@ -24,7 +24,7 @@ local function named(name)
 end
 
 
--- What it is, what is sent, the code and a part of the message.
+-- A case: its name, the body that is sent, the code, and a part of the message.
 local BAD_BODIES = {
   { "half an object", "{", 400, "unexpected end of JSON input" },
   { "nothing", "", 400, "unexpected end of JSON input (<empty>)" },
@@ -178,7 +178,7 @@ end)
 describe("A pod of moonloop dev", function()
   local server
 
-  -- What it holds is looked at: the sanitizer is to keep little of what was freed.
+  -- The specs measure its memory, so the sanitizer is to keep back little freed memory.
   setup(function()
     server = dev.start({}, { env = { ASAN_OPTIONS = (os.getenv "ASAN_OPTIONS" or "") .. ":quarantine_size_mb=8" } })
   end)

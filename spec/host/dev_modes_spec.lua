@@ -1,4 +1,4 @@
--- What moonloop dev writes is for its user alone, whatever the umask is.
+-- The files of moonloop dev are for its user alone, with any umask.
 local dev = require "spec.host.support.dev"
 local shell = require "spec.e2e.support.shell"
 

@@ -114,7 +114,7 @@ describe("moonloop dev with a network of pods' own", function()
     end)
   end
 
-  -- What a command prints in a pod that ends.
+  -- Runs a command in a pod, and returns its output when the pod has ended.
   local function run(name, command, more)
     server:must("POST", PODS, pod(name, command, more))
     till_pod(name, function(found)
@@ -123,7 +123,7 @@ describe("moonloop dev with a network of pods' own", function()
     return server:must("GET", PODS .. "/" .. name .. "/log")
   end
 
-  -- What a client in a pod gets at these places: a list, in their order.
+  -- Runs a client in a pod; returns a list of its answers from these places, in their order.
   local function ask(name, ...)
     local lines, text = {}, run(name, { "lua5.4", "-e", CLIENT:format(table.concat({ ... }, " ")) })
     for said in text:gmatch "[^\t\n]+\t([^\n]*)" do

@@ -191,7 +191,7 @@ for network, way in pairs(networks) do
         before = now
         return looks == 10
       end)
-      assert.truthy(before < 64 * 16, "64 KiB each, and more than 64 MiB") -- of which the kernel has most
+      assert.truthy(before < 64 * 16, "64 KiB each, and more than 64 MiB") -- most of it is in the kernel
       client:close()
       wait.till("the pod to see that nobody listens", 20, function()
         return select(2, sent()):find "gone"

@@ -1,4 +1,4 @@
--- What pods of moonloop dev reach outside of the cluster. Outside is a network namespace of the spec's own, in which
+-- The way of pods of moonloop dev out of the cluster. Outside is a network namespace of the spec's own, in which
 -- moonloop dev runs: servers and a resolver are at addresses there, and nothing that is sent leaves it.
 local cjson = require "cjson.safe"
 local dev = require "spec.host.support.dev"
@@ -113,7 +113,7 @@ local CLIENT = [[
 ]]
 
 
--- What a pod's lines are in the story, when it has ended.
+-- Runs a script in a pod; returns the pod's lines in the story, when it has ended.
 local function run(script, opts)
   opts = opts or {}
   local folder = shell.folder "way-out"

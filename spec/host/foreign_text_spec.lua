@@ -1,5 +1,5 @@
--- What scripts, objects, manifests and containers say reaches terminals and logs as text: it begins no line of its own
--- and does not steer the terminal.
+-- Texts of scripts, objects, manifests and containers reach terminals and logs as text: they begin no line of their own
+-- and do not steer the terminal.
 local dev = require "spec.host.support.dev"
 local host = require "spec.e2e.support.host"
 local shell = require "spec.e2e.support.shell"

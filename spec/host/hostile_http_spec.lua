@@ -1,6 +1,6 @@
 -- Clients that mean harm, at the servers of moonloop dev (over TLS) and of moonloop run (probes and metrics): none of
--- them ends a server, makes it grow, or keeps it from an honest client. What takes its time to be cut is tested with
--- short times in the units of net/http_server.c; here it stays open while honest requests are answered.
+-- them ends a server, makes it grow, or keeps it from an honest client. The units of net/http_server.c test with short
+-- times that slow connections are cut; here they stay open while honest requests are answered.
 local dev = require "spec.host.support.dev"
 local hostile = require "spec.host.support.hostile"
 local host = require "spec.e2e.support.host"
@@ -243,7 +243,7 @@ describe("against hostile clients", function()
   end)
 
   describe("that never read", function()
-    -- Those who have asked for a path and read no more than the first line of the answer.
+    -- Connections that have asked for a path and read only the first line of the answer.
     local function readers(count, path)
       local list = {}
       for i = 1, count do

@@ -1,5 +1,5 @@
--- What `moonloop run` has given up by the time it serves, as the kernel tells it. That its work goes on without is
--- what all other specs show.
+-- The rights that `moonloop run` has given up by the time it serves, as the kernel tells them. All other specs show
+-- that its work goes on without them.
 local host = require "spec.e2e.support.host"
 local shell = require "spec.e2e.support.shell"
 

@@ -64,7 +64,7 @@ local function rules_of(text, kind, name, namespace)
 end
 
 
--- What the controller needs for this.
+-- Returns the rules that a controller of these declarations and this body needs.
 local function needs(declared, body, more)
   local path = folder(declared, body, more)
   local result = rbac(path .. "/thing.lua", "--crds", path .. "/crd.yaml")

@@ -1,4 +1,4 @@
--- What is left of a token in the memory of the process, when another has taken its place.
+-- Remains of a token in the memory of the process, when another has taken its place.
 local dev = require "spec.host.support.dev"
 local host = require "spec.e2e.support.host"
 local shell = require "spec.e2e.support.shell"

@@ -62,7 +62,7 @@ local function write_pair(folder, days)
 end
 
 
--- What a client is shown: the serial number.
+-- Returns the serial number of the certificate that a client is shown.
 local function shown(moonloop)
   local line = "openssl s_client -connect 127.0.0.1:%d </dev/null 2>/dev/null | openssl x509 -noout -serial"
   return (shell.run(line:format(moonloop.webhook_port)))

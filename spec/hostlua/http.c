@@ -13,7 +13,7 @@ struct hostlua_http {
     CURL *easy; /* keeps the connection */
 };
 
-/* What one request needs until it is over. */
+/* The state of one request until it is over. */
 struct exchange {
     struct curl_slist *headers;
     struct ml_buf sent;

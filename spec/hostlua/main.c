@@ -37,7 +37,7 @@ static int64_t wall_ns(struct ml_clock *clock)
     return ml_clock_wall(hostlua->is_frozen ? &hostlua->frozen.clock : ml_clock_real());
 }
 
-/* What the functions below are given: a number of seconds, or of a seed. */
+/* Reads the argument of the functions below: a number of seconds, or a seed. */
 static int number_of(struct ml_str argument, double *out, struct ml_err *err)
 {
     ML_AUTO_FREE char *text = ml_str_dup(argument);

@@ -1,4 +1,4 @@
--- What of Kubernetes' tests runs, and what became of them. Called by run.sh; RUN is its folder.
+-- Plans which of Kubernetes' tests run, and judges their outcomes. RUN is the folder of run.sh.
 --
 --   lua5.4 report.lua plan RUN SERVERS [fast|WORD…]   reads all.json, writes planned and a focus for each server
 --   lua5.4 report.lua judge RUN                       reads each server's report; exit code 1 where something is wrong
@@ -117,7 +117,7 @@ local function first_lines(text)
 end
 
 
--- What is wrong with a test's outcome; nil: nothing.
+-- Returns the fault of a test's outcome, or nil if it is as expected.
 local function complaint(spec, row)
   if not spec then
     return "did not run"

@@ -1,6 +1,6 @@
 local sandbox = require "sandbox"
 
--- What a reconcile returns as its status that has these statements.
+-- Runs a reconcile with these statements, and returns its status.
 local function status_of(statements)
   local came = sandbox.reconcile("local crypto = require 'moonloop.crypto' " .. statements)
   assert(came.outcome == "ok", came.message)

@@ -35,7 +35,7 @@ local function is_file(path)
 end
 
 
--- What is wrong with a link of the page; nil: nothing. Links out of the repository are not looked at.
+-- Returns the error of a link of the page, or nil. Links out of the repository are not looked at.
 local function wrong_with(page, link)
   if link:find "^%a+:" then
     return nil

@@ -1,6 +1,6 @@
 local sandbox = require "sandbox"
 
--- What the statements return that use `quantity`.
+-- Runs statements that use `quantity`, and returns their values.
 local function run(statements)
   return sandbox.run("local quantity = require 'moonloop.quantity' " .. statements)
 end

@@ -1,4 +1,4 @@
---- Scripts in the real sandbox, for the specs of lua/moonloop/. Whatever the sandbox refuses is raised here.
+--- Scripts in the real sandbox, for the specs of lua/moonloop/. Refusals of the sandbox are raised here.
 local hostlua = require "hostlua"
 
 local M = {}
@@ -29,13 +29,13 @@ local function must(value, message)
 end
 
 
---- What a script declares: hostlua.load. It has the library as `moonloop`, `time` and `result`, the kinds At and Pod.
+--- Returns the declaration of a script (hostlua.load), which has `moonloop`, `time` and `result`, the kinds At and Pod.
 function M.load(script)
   return must(hostlua.load(HEAD .. script))
 end
 
 
---- What a reconcile came to that has these statements: hostlua.reconcile.
+--- Runs a reconcile with these statements, and returns its outcome (hostlua.reconcile).
 function M.reconcile(statements)
   return must(hostlua.reconcile(HEAD .. [[return moonloop.controller { name = "at", reconciles = At,
     reconcile = function(at, ctx) ]] .. statements .. " end }"))

@@ -1,4 +1,4 @@
--- What lua/script_api.lua lists of the API of tests is what a test has, and no more.
+-- A test has the functions that lua/script_api.lua lists for the API of tests, and no more.
 local testing = require "moonloop.testing"
 
 local function functions_of(list)

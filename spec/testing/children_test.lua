@@ -1,4 +1,4 @@
--- What a script returns as children, in a world: children.lua beside this file.
+-- Children that a script returns, in a world: children.lua beside this file.
 local moonloop = require "moonloop"
 local testing = require "moonloop.testing"
 

@@ -177,7 +177,7 @@ scenarios["A part of a kind"] = function(world)
 end
 
 
-scenarios["Who refers to it"] = function(world)
+scenarios["Objects that refer to another"] = function(world)
   world.apply(configmap("gold", { greeting = "hello" }))
   world.apply(object("Tenant", { template = "gold" }))
   world.expect(kind "Tenant", "a", { status = { greeting = "hello" } })

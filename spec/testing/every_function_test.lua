@@ -1,6 +1,6 @@
 -- Every function of the script API, as lua/script_api.lua lists them, called in every function of a script that the
 -- host calls: reconcile, finalize, a watch function, `when`, the function of an index, default, validate, convert; and
--- every form of a result. Whatever a call comes to, the process goes on, and each object ends as it should.
+-- every form of a result. After each call the process goes on, and each object ends as it should.
 local moonloop = require "moonloop"
 local testing = require "moonloop.testing"
 

@@ -102,7 +102,7 @@ describe("A script that finalizes", function()
     assert.is_nil(world.get(Thing, "a"))
   end)
 
-  -- What the condition Reconciled of an object says.
+  -- Returns the condition Reconciled of an object as text.
   local function reconciled(name)
     for _, condition in ipairs(world.get(Thing, name).status.conditions or {}) do
       if condition.type == "Reconciled" then

@@ -1,4 +1,4 @@
--- What once.lua and once_uses.lua do: what a Thing's mode says. Each value is another one, whenever it is made.
+-- The modes of once.lua and once_uses.lua: a Thing names its mode. Each value that is made is another one.
 local moonloop = require "moonloop"
 
 local Thing = moonloop.kind("example.com/v1", "Thing")

@@ -11,7 +11,7 @@ local function thing(mode, name)
 end
 
 
--- What the Secret has, decoded.
+-- Returns the values in the Secret, decoded.
 local function stored(world)
   local secret, values = world.get(Secret, "a-once"), {}
   for key, text in pairs(secret.data or {}) do

@@ -1,7 +1,6 @@
--- What a reconcile reads decides which changes call it (docs/decisions/0009). Random scripts and random histories: the
--- world of a script that is called for what it read equals, after each step, the world of the same script with
--- `wakes = "all"`. What is drawn depends on the seed alone; READS_SEED=17 tries this one only, READS_SEEDS=1000 that
--- many.
+-- The reads of a reconcile decide which changes call it (docs/decisions/0009). Random scripts and random histories:
+-- after each step, the world of a script that is called for its reads equals the world of the same script with
+-- `wakes = "all"`. The seed alone decides the draws; READS_SEED=17 tries this one only, READS_SEEDS=1000 that many.
 local moonloop = require "moonloop"
 local testing = require "moonloop.testing"
 local cjson = require "cjson"
@@ -55,7 +54,7 @@ local function reconcile(thing, ctx)
   end
 ]]
 
--- What a script looks at, and what it does.
+-- Statements that read objects, and statements that do something.
 local STATEMENTS = {
   'see(thing.spec.mode)',
   'see(thing.status.odd)',
@@ -232,7 +231,7 @@ local function secret(name, draw, pick)
 end
 
 
--- An object that is not there cannot be changed, in this history.
+-- Changes an object, if it is there at this point of the history.
 local function patch(world, kind, name, changes, subresource)
   pcall(world.patch, kind, name, changes, subresource)
 end
@@ -310,7 +309,7 @@ local function plain(value)
 end
 
 
--- What is in the world but for versions, uids and instants.
+-- Returns the objects of the world as text, but for versions, uids and instants.
 local function picture(world)
   local lines = {}
   for _, kind in ipairs { Thing, Secret, ConfigMap } do

@@ -1,4 +1,4 @@
--- What `moonloop test` offers to tests of scripts: docs/testing.md.
+-- The functions that `moonloop test` offers to tests of scripts: docs/testing.md.
 local cjson = require "cjson"
 local moonloop = require "moonloop"
 local testing = require "moonloop.testing"

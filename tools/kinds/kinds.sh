@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Writes what the embedded API server knows of the kinds of Kubernetes (lua/cluster/apiserver/facts) from the Go modules
+# Writes the facts of the embedded API server about the kinds of Kubernetes (lua/cluster/apiserver/facts) from the Go modules
 # of the version in go.mod, and the checksums of generator and facts. Needs Go.
 #
-#   tools/kinds/kinds.sh             writes them anew (make kinds)
-#   tools/kinds/kinds.sh --check     are the facts those that this generator wrote? Needs no Go (part of make lint)
+#   tools/kinds/kinds.sh             writes them again (make kinds)
+#   tools/kinds/kinds.sh --check     checks that this generator wrote the facts. Needs no Go (part of make lint)
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

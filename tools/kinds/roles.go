@@ -13,7 +13,7 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
 )
 
-// Those for people and for everybody. The roles of a control plane's own parts are left out.
+// roles has the roles for people and for everybody. The roles of a control plane's own parts are left out.
 var roles = []string{
 	"admin", "cluster-admin", "edit", "system:aggregate-to-admin", "system:aggregate-to-edit",
 	"system:aggregate-to-view", "system:auth-delegator", "system:basic-user", "system:discovery", "system:monitoring",

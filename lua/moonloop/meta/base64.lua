@@ -1,5 +1,5 @@
 ---@meta moonloop.base64
--- What an editor (lua-language-server) knows of `require "moonloop.base64"`. Never loaded.
+-- Stubs of `require "moonloop.base64"` for editors (lua-language-server). Nothing loads this file.
 -- Made by tools/script-api.lua out of lua/script_api.lua.
 -- luacheck: ignore 241
 error "moonloop/meta is for editors; require 'moonloop.base64' instead"

@@ -1,5 +1,5 @@
 ---@meta moonloop.crypto
--- What an editor (lua-language-server) knows of `require "moonloop.crypto"`. Never loaded.
+-- Stubs of `require "moonloop.crypto"` for editors (lua-language-server). Nothing loads this file.
 -- Made by tools/script-api.lua out of lua/script_api.lua.
 -- luacheck: ignore 241
 error "moonloop/meta is for editors; require 'moonloop.crypto' instead"
@@ -7,8 +7,8 @@ error "moonloop/meta is for editors; require 'moonloop.crypto' instead"
 ---@class moonloop.crypto
 local crypto = {}
 
---- A password of 1 to 1024 characters, all equally likely: letters and digits that do not look alike, or those of
---- `alphabet`.
+--- A password of 1 to 1024 random characters, all equally likely: letters and digits that do not look alike, or those
+--- of `alphabet`.
 ---@param length integer 1 to 1024
 ---@param alphabet? string 2 to 256 different bytes
 ---@return string password

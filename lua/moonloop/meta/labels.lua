@@ -1,5 +1,5 @@
 ---@meta moonloop.labels
--- What an editor (lua-language-server) knows of `require "moonloop.labels"`. Never loaded.
+-- Stubs of `require "moonloop.labels"` for editors (lua-language-server). Nothing loads this file.
 -- Made by tools/script-api.lua out of lua/script_api.lua.
 -- luacheck: ignore 241
 error "moonloop/meta is for editors; require 'moonloop.labels' instead"

@@ -1,5 +1,5 @@
 ---@meta moonloop
--- What an editor (lua-language-server) knows of `require "moonloop"`. Never loaded.
+-- Stubs of `require "moonloop"` for editors (lua-language-server). Nothing loads this file.
 -- Made by tools/script-api.lua out of lua/script_api.lua.
 -- luacheck: ignore 241
 error "moonloop/meta is for editors; require 'moonloop' instead"
@@ -107,7 +107,7 @@ error "moonloop/meta is for editors; require 'moonloop' instead"
 --- larger than the host allows. `Timeout`, `Network` (no connection) and `TLS` come from `ctx.http` alone.
 ---@field kind moonloop.ErrorKind
 ---@field code integer The HTTP status; 0 when there was no answer.
----@field message string What is wrong. `tostring(err)` has everything.
+---@field message string The cause. `tostring(err)` also names the request and the kind.
 
 ---@class moonloop.ListOptions
 ---@field namespace? string that of the reconciled object when left out; "*" for all
@@ -126,14 +126,14 @@ error "moonloop/meta is for editors; require 'moonloop' instead"
 ---@field reason? string one word in CamelCase; the type when left out
 ---@field message? string for people; empty when left out
 
---- What is written with the outcome of `ctx.invalid` or `ctx.terminal`.
+--- Status and conditions to write with `ctx.invalid` or `ctx.terminal`.
 ---@class moonloop.Beside
 ---@field status? table
 ---@field conditions? table<string, moonloop.Condition|moonloop.Null>
 
 ---@class moonloop.Result
---- Merged over the object's status, and written if that changes it: return the true status each time; the host finds
---- out what to send. `moonloop.null` removes a field.
+--- Merged over the object's status, and written if that changes it: return the current status each time; the host
+--- sends only changes. `moonloop.null` removes a field.
 ---@field status? table
 --- Conditions of the object by their type, as in `{ Ready = { status = true } }`.
 ---@field conditions? table<string, moonloop.Condition|moonloop.Null>
@@ -170,7 +170,7 @@ error "moonloop/meta is for editors; require 'moonloop' instead"
 ---@field field string its path: "spec.size"
 ---@field message string
 
---- Why an object is refused: a text, fields, or what `ctx.invalid` returns.
+--- Why an object is refused: a text, fields, or the result of `ctx.invalid`.
 ---@alias moonloop.Refusal string|moonloop.Cause[]|moonloop.Outcome
 
 --- As in a manifest.
@@ -179,8 +179,8 @@ error "moonloop/meta is for editors; require 'moonloop' instead"
 ---@field matchExpressions? table[]
 
 ---@class moonloop.Webhooks
---- What the API server does with a write when the webhook cannot be called or fails: it refuses it (default), or goes
---- on without the webhook.
+--- If the webhook cannot be called or fails, the API server refuses the write (`"Fail"`, the default), or goes on
+--- without the webhook (`"Ignore"`).
 ---@field failure_policy? "Fail"|"Ignore"
 ---@field timeout_seconds? integer How long the API server waits for an answer, 1 to 30, by default 10.
 --- `"Exact"`: only writes in the version of `reconciles`. Default: writes in all versions, which the API server
@@ -218,11 +218,11 @@ error "moonloop/meta is for editors; require 'moonloop' instead"
 ---@field uses? moonloop.Kind[]
 --- Reconciles in flight, 1 to 10000, by default 1000. One object is never reconciled twice at a time.
 ---@field max_concurrent? integer
---- `function(object)` fills in what is missing in an object that somebody creates or updates, before it is stored: it
+--- `function(object)` fills in missing fields of an object that somebody creates or updates, before it is stored: it
 --- changes the object, and returns it or nothing. See webhooks.
 ---@field default? fun(object: moonloop.Object): moonloop.Object?
---- `function(new, old, ctx)` decides whether an object may be created (`old` is nil) or updated: returns nothing, or
---- why not.
+--- `function(new, old, ctx)` checks an object that is created (`old` is nil) or updated: returns nothing, or why it
+--- is refused.
 ---@field validate? fun(new: moonloop.Object, old: moonloop.Object?, ctx: moonloop.Context): moonloop.Refusal?, any
 --- The other versions of the kind: `{ v1alpha1 = { to = function(object) … end, from = function(object) … end }
 --- }`. `to` makes the version in `reconciles` of an object in v1alpha1, `from` the reverse.
@@ -360,17 +360,17 @@ function ctx.http(request) end
 function ctx.now() end
 
 --- The object asks for something impossible. An Event and the condition `Reconciled` say so; the key waits for an
---- edit. What the third argument has is written with it.
+--- edit. The status and conditions of the third argument are written with it.
 ---@param field string "spec.schedule"
 ---@param why string
----@param beside? moonloop.Beside what is true beside it
+---@param beside? moonloop.Beside status and conditions to write with it
 ---@return moonloop.Outcome outcome for reconcile to return
 function ctx.invalid(field, why, beside) end
 
---- The reconcile is not tried again before the object changes. An Event and the condition `Reconciled` say so. What
---- the second argument has is written with it.
+--- The reconcile is not tried again before the object changes. An Event and the condition `Reconciled` say so. The
+--- status and conditions of the second argument are written with it.
 ---@param why string
----@param beside? moonloop.Beside what is true beside it
+---@param beside? moonloop.Beside status and conditions to write with it
 ---@return moonloop.Outcome outcome for reconcile to return
 function ctx.terminal(why, beside) end
 
@@ -390,24 +390,24 @@ function moonloop.kind(apiVersion, kind, selection) end
 ---@return moonloop.Controller controller
 function moonloop.controller(declaration) end
 
---- Marks an object among returned `children`, and returns it: if the server refuses to change it, because a field of
---- it cannot change, the old one is deleted, and the new one is made when the old one is gone.
+--- Marks an object among returned `children`, and returns it: if the server refuses the change, because a field
+--- cannot be changed, the old object is deleted, and the new one is made when the old one is gone.
 ---@param object moonloop.Manifest
 ---@return moonloop.Manifest object
 function moonloop.recreate(object) end
 
 --- An entry of `watches`. The function returns which reconciled objects a change of `object` concerns: a list of
 --- `"namespace/name"` or `{ namespace =, name = }`, or nothing. It is called with the object after and before the
---- change. It can read watched kinds (`ctx.get`, `ctx.list`); it cannot write or wait. It need not name those that
---- looked for `object` by name. `when`: as in a controller.
+--- change. It can read watched kinds (`ctx.get`, `ctx.list`); it cannot write or wait. Objects whose reconcile looked
+--- for `object` by name need not be returned. `when`: as in a controller.
 ---@param kind moonloop.Kind
 ---@param map fun(object: moonloop.Object, ctx: moonloop.Context): (string|moonloop.ObjectName)[]?
 ---@param when? moonloop.When which changes count; all when left out
 ---@return moonloop.Watch watch
 function moonloop.watch(kind, map, when) end
 
---- An index of a watched kind, made at the top of the file: who refers to this object? The function returns the keys
---- of an object: a list of strings, one string, or nothing.
+--- An index of a watched kind, made at the top of the file: objects that refer to another. The function returns the
+--- keys of an object: a list of strings, one string, or nothing.
 ---@param kind moonloop.Kind
 ---@param keys fun(object: moonloop.Object): string[]|string|nil
 ---@return moonloop.Index index
@@ -425,7 +425,7 @@ function moonloop.array(list) end
 ---@type moonloop.Null
 moonloop.null = nil
 
---- Whether the value is `moonloop.null`.
+--- True if the value is `moonloop.null`.
 ---@param value any
 ---@return boolean is_null
 function moonloop.is_null(value) end

@@ -1,5 +1,5 @@
 ---@meta moonloop.quantity
--- What an editor (lua-language-server) knows of `require "moonloop.quantity"`. Never loaded.
+-- Stubs of `require "moonloop.quantity"` for editors (lua-language-server). Nothing loads this file.
 -- Made by tools/script-api.lua out of lua/script_api.lua.
 -- luacheck: ignore 241
 error "moonloop/meta is for editors; require 'moonloop.quantity' instead"
@@ -7,8 +7,8 @@ error "moonloop/meta is for editors; require 'moonloop.quantity' instead"
 ---@class moonloop.quantity
 local quantity = {}
 
---- The quantity as an API server would store it: `0.5` is `500m`, `1.5Gi` is `1536Mi`. `nil, why` for what is none,
---- and for 10^36 and more.
+--- The quantity as an API server would store it: `0.5` is `500m`, `1.5Gi` is `1536Mi`. `nil, why` for a value that is
+--- no quantity, and for 10^36 and more.
 ---@param value string|number
 ---@return string? text canonical
 ---@return string? why
@@ -48,7 +48,7 @@ function quantity.add(a, b) end
 ---@return string? why
 function quantity.subtract(a, b) end
 
---- The product, in the form of `a`. What is finer than 10^-9 is rounded up, as Kubernetes does.
+--- The product, in the form of `a`, rounded up to a multiple of 10^-9, as Kubernetes does.
 ---@param a string|number
 ---@param b string|number
 ---@return string? product

@@ -1,5 +1,5 @@
 ---@meta moonloop.testing
--- What an editor (lua-language-server) knows of `require "moonloop.testing"`. Never loaded.
+-- Stubs of `require "moonloop.testing"` for editors (lua-language-server). Nothing loads this file.
 -- Made by tools/script-api.lua out of lua/script_api.lua.
 -- luacheck: ignore 241
 error "moonloop/meta is for editors; require 'moonloop.testing' instead"
@@ -12,7 +12,7 @@ error "moonloop/meta is for editors; require 'moonloop.testing' instead"
 --- what pods do once they run: `"run"` (default: until `finish_pod`), `"succeed"`, `"fail"`, or a function of pod and
 --- container that returns `{ after = seconds, code = exit code }`
 ---@field pods? "run"|"succeed"|"fail"|fun(pod: moonloop.Object, container: table): { after: number, code: integer }?
----@field seed? integer for everything random: uids, generated names, jitter, what the script draws. Default 1
+---@field seed? integer for everything random: uids, generated names, jitter, the script's draws. Default 1
 
 ---@class moonloop.testing.Event
 ---@field type "Normal"|"Warning"
@@ -123,20 +123,20 @@ function world.requests(verb, path) end
 ---@return fun() heal
 function world.fault(name, where) end
 
---- Fails unless the object is the same after the script's `convert` made each other version of it and back; shows
---- what was lost.
+--- Converts the object to each other version and back with the script's `convert`. Fails if the result differs, and
+--- shows how.
 ---@param object moonloop.Manifest
 function world.round_trip(object) end
 
---- The value of a metric that the script sets by `ctx.metric`, of a histogram how many values it has: of the first
---- series that has these labels. Nil when there is none.
+--- The value of the first series with these labels, of a metric that the script sets by `ctx.metric`; of a histogram,
+--- the number of its values. Nil if there is none.
 ---@param name string
 ---@param labels? table<string, string>
 ---@return number? value
 function world.metric(name, labels) end
 
---- Answers what the script asks by `ctx.http`: the function gets `{ method =, url =, headers =, body = }` and returns
---- `{ status =, headers =, body = }`; nothing: a time-out; nil and a text: no connection.
+--- Answers the script's `ctx.http`: the function gets `{ method =, url =, headers =, body = }` and returns `{ status
+--- =, headers =, body = }`; nothing: a time-out; nil and a text: no connection.
 ---@param answer fun(request: table): table?, string?
 function world.http(answer) end
 

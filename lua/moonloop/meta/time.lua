@@ -1,5 +1,5 @@
 ---@meta moonloop.time
--- What an editor (lua-language-server) knows of `require "moonloop.time"`. Never loaded.
+-- Stubs of `require "moonloop.time"` for editors (lua-language-server). Nothing loads this file.
 -- Made by tools/script-api.lua out of lua/script_api.lua.
 -- luacheck: ignore 241
 error "moonloop/meta is for editors; require 'moonloop.time' instead"
@@ -42,7 +42,7 @@ function time.duration(text) end
 
 --- The first instant after `after` that a cron expression names, in UTC: five fields with names, ranges, lists and
 --- steps (`"*/15 9-17 * * mon-fri"`; 0 and 7 are Sunday), or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.
---- `nil, why` for what is none, and for what never comes.
+--- `nil, why` for a text that is no expression, and for an expression that never comes.
 ---@param expression string "0 3 * * mon-fri"
 ---@param after number seconds since 1970
 ---@return integer? seconds

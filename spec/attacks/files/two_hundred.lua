@@ -1,4 +1,4 @@
--- attack: two hundred scripts come at once, each of which is fine.
+-- attack: two hundred harmless scripts come at once.
 -- expect: held
 -- copies: 200
 -- for: 600ms

@@ -1,4 +1,4 @@
--- attack: reads from the cache, each of which takes time, until the limit of reads.
+-- attack: slow reads from the cache, until the limit of reads.
 -- expect: held
 -- objects: 60
 local moonloop = require "moonloop"

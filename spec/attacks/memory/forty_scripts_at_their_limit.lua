@@ -1,4 +1,4 @@
--- attack: forty scripts, each of which keeps as much as it may.
+-- attack: forty scripts that each keep as much as they may.
 -- expect: held
 -- copies: 40
 -- for: 1s

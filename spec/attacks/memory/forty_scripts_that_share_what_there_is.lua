@@ -1,4 +1,4 @@
--- attack: forty scripts, of which as many keep 3 MiB as there is room for, and ask for more in each reconcile.
+-- attack: forty scripts; those that find room keep 3 MiB each, and ask for more in each reconcile.
 -- expect: held
 -- copies: 40
 -- for: 1s

@@ -1,4 +1,4 @@
--- attack: a file that requires others of many constants, all of which it keeps.
+-- attack: a file that requires others of many constants, and keeps them all.
 -- expect: held
 local a, b = require "one", require "two"
 local moonloop = require "moonloop"

@@ -1,4 +1,4 @@
--- attack: many objects under way at once, each of which keeps what the collector has to go through.
+-- attack: many objects under way at once; each keeps tables that the collector has to go through.
 -- expect: held
 -- objects: 60
 -- for: 800ms

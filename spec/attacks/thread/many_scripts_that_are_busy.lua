@@ -1,4 +1,4 @@
--- attack: twenty scripts, each of which uses half of its time at each turn and asks for the next.
+-- attack: twenty scripts that each use half of their time at each turn and ask for the next.
 -- expect: held
 -- copies: 20
 -- for: 1500ms

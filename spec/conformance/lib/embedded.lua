@@ -42,7 +42,7 @@ function M.pass(_, seconds)
 end
 
 
--- What is answered, kept as the server sends it.
+-- An answer, kept as the server sends it.
 local Reply = {}
 Reply.__index = Reply
 

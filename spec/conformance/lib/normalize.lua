@@ -10,7 +10,7 @@ local null = host.json.null
 
 
 --- A normalizer for a scenario.
----@param text string the scenario's text; times that stand in it are left alone
+---@param text string the scenario's text without comments; times that stand in it are left alone
 ---@param variables table<string, string> NS and GROUP, whose values become $NS and $GROUP
 function M.new(text, variables)
   local self = setmetatable({ text = text, counts = {}, numbers = {}, literals = {}, prefixes = {} }, M)
@@ -106,7 +106,7 @@ function M:string(text)
 end
 
 
---- What a command printed, as it is compared: widths of columns differ with what stands in them.
+--- A command's output in the form for comparison: widths of columns differ with the values in them.
 function M:printed(text)
   text = hide(self:string(text), rules.printed)
   return (text:gsub("[ \t]+\n", "\n"):gsub("(%S)   +", "%1  "))
@@ -162,7 +162,7 @@ local function by_message(a, b)
 end
 
 
--- What is wrong with a custom object the server tells in an order of its own, each time another.
+-- Sorts the causes of a refused custom object: the server tells them in another order each time.
 local function sort_causes(status)
   local causes = status.details.causes
   table.sort(causes, by_field)

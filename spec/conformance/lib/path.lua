@@ -1,5 +1,5 @@
 --- Paths into JSON values: `metadata.name`, `items[0]`, `items[*].kind`, `resources[name=pods].verbs`,
---- `metadata.annotations["a.b/c"]`. What scenarios use to keep, ignore and select parts of an answer.
+--- `metadata.annotations["a.b/c"]`. Scenarios use them to keep, ignore and select parts of an answer.
 local M = {}
 
 

@@ -114,7 +114,7 @@ local function keep(run, step, body)
 end
 
 
--- What of a normalized body is compared.
+-- Returns the part of a normalized body that is compared.
 local function chosen(step, body)
   if type(body) ~= "table" then
     return body

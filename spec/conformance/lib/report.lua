@@ -1,4 +1,4 @@
---- What the runner says: the differences of each scenario, and the count at the end.
+--- The runner's output: the differences of each scenario, and the count at the end.
 local host = require "cluster.host"
 
 local M = {}

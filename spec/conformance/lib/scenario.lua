@@ -101,14 +101,17 @@ local function add_line(step, line)
 end
 
 
+-- True for a line that no step reads. An indented "#" belongs to a body, so it is no comment.
+local function is_ignored(line)
+  return line:match("^#") or not line:match("%S")
+end
+
+
 local function read_line(scenario, line, number)
-  if line:match("^#") then
-    return
-  end
   local step = open_step(line, number)
   if step then
     scenario.steps[#scenario.steps + 1] = step
-  elseif line:match("%S") then
+  else
     add_line(assert(scenario.steps[#scenario.steps], "nothing to belong to"), line)
   end
 end
@@ -117,17 +120,21 @@ end
 --- The scenario that a text describes. Raises "name:line: why" when it cannot be read.
 ---@param name string "basics/create", what reports and recordings call it
 ---@param text string
----@return table scenario name, text and steps
+---@return table scenario name, steps, and text: the lines without comments and blank lines
 function M.parse(name, text)
-  local scenario = { name = name, text = text, steps = {} }
-  local number = 0
+  local scenario = { name = name, steps = {} }
+  local kept, number = {}, 0
   for line in (text .. "\n"):gmatch("(.-)\n") do
     number = number + 1
-    local ok, problem = pcall(read_line, scenario, line, number)
-    if not ok then
-      error(("%s:%d: %s"):format(name, number, (tostring(problem):gsub("^[^:]+:%d+: ", ""))), 0)
+    if not is_ignored(line) then
+      kept[#kept + 1] = line .. "\n"
+      local ok, problem = pcall(read_line, scenario, line, number)
+      if not ok then
+        error(("%s:%d: %s"):format(name, number, (tostring(problem):gsub("^[^:]+:%d+: ", ""))), 0)
+      end
     end
   end
+  scenario.text = table.concat(kept)
   return scenario
 end
 

@@ -1,4 +1,4 @@
---- What a comparison has two of: play(case) -> transcript, problems, or nil and why; close(); in_process.
+--- The sides of a comparison. A side has play(case) -> transcript, problems, or nil and why; close(); in_process.
 local cases = require "spec.conformance.lib.cases"
 local player = require "spec.conformance.lib.player"
 local transcript = require "spec.conformance.lib.transcript"

@@ -8,9 +8,9 @@ local M = {}
 local FIELDS = { "code", "headers", "body", "events", "exit", "stdout", "stderr" }
 
 
---- A number that changes with the text of a scenario.
-function M.fingerprint(text)
-  return host.sha256(text):sub(1, 16)
+--- Returns a number that changes with the requests of a scenario, but not with its comments and blank lines.
+function M.fingerprint(scenario)
+  return host.sha256(scenario.text):sub(1, 16)
 end
 
 
@@ -33,7 +33,7 @@ end
 
 --- Writes the transcript of a scenario.
 function M.write(path, scenario, transcript)
-  local lines = { "scenario " .. M.fingerprint(scenario.text) }
+  local lines = { "scenario " .. M.fingerprint(scenario) }
   for _, entry in ipairs(transcript) do
     add_entry(lines, entry)
   end
@@ -68,7 +68,7 @@ function M.read(path, scenario)
   if not text then
     return nil, "was never recorded"
   end
-  if text:match("^scenario (%x+)") ~= M.fingerprint(scenario.text) then
+  if text:match("^scenario (%x+)") ~= M.fingerprint(scenario) then
     return nil, "was recorded from another version of its file"
   end
   local transcript = {}

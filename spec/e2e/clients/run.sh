@@ -7,7 +7,7 @@
 #   run.sh builtins          builds an operator on controller-runtime that we did not write, its example builtins with
 #                            webhooks for pods, and prints the program's path
 #
-# What they need comes from their registries once, and is kept in ${MOONLOOP_CACHE:-~/.cache/moonloop}.
+# Their dependencies come from their registries once, and are kept in ${MOONLOOP_CACHE:-~/.cache/moonloop}.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${MOONLOOP_CACHE:-${HOME:?}/.cache/moonloop}

@@ -147,7 +147,7 @@ TOKENS
   write_kubeconfig "$dir/kubelet.kubeconfig" "$apiserver_port" "$kubelet"
 }
 
-# Who did what and when, once for each request, when it was answered.
+# The audit policy: one line for each request, with its user, verb, object and time, when it was answered.
 write_audit_policy() {
   cat >"$dir/audit-policy.yaml" <<POLICY
 apiVersion: audit.k8s.io/v1
@@ -345,7 +345,7 @@ of_kubeconfig() {
   KUBECONFIG=$1 "$kubectl" config view --raw --flatten --minify -o "jsonpath={$2}"
 }
 
-# proxy NAME KUBECONFIG. What it takes of the kubeconfig is the server, its authority, and the user's token.
+# proxy NAME KUBECONFIG. From the kubeconfig it takes the server, its authority, and the user's token.
 proxy() {
   local name=$1 kubeconfig=$2 ports token
   case $name in etcd | kube-* | kubelet | ca | client | server | *[!A-Za-z0-9_-]*) fail "a proxy cannot be called '$name'" ;; esac

@@ -20,7 +20,7 @@ func withTunnels(next http.Handler) http.Handler {
 }
 
 // tunnel joins the client to the address that it names, until one of the two hangs
-// up or the front goes down. What they say to each other is their own TLS.
+// up or the front goes down. The two speak TLS with each other, end to end.
 func tunnel(w http.ResponseWriter, r *http.Request) {
 	server, err := net.Dial("tcp", r.Host)
 	if err != nil {

@@ -1,5 +1,5 @@
 -- The moonloop binary as a process: started, watched through its log and its endpoints, and
--- stopped. Whoever stops it also reads what the sanitizers of the build have to say.
+-- stopped. The function that stops it also reads the reports of the build's sanitizers.
 local cjson = require "cjson.safe"
 local http = require "spec.e2e.support.http"
 local shell = require "spec.e2e.support.shell"
@@ -78,7 +78,7 @@ function M.start(opts)
 end
 
 
---- What it has written to standard error.
+--- Returns the text that it has written to standard error.
 function M:stderr()
   return shell.read(self.files .. ".err") or ""
 end

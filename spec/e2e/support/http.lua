@@ -8,7 +8,7 @@ local M = {}
 
 local TIMEOUT = 30
 
--- What socket.http makes connections with, by `connect(host, port) -> stream`.
+-- Returns the `create` function for socket.http, which connects by `connect(host, port) -> stream`.
 local function connector(connect)
   return function()
     local stream

@@ -4,9 +4,9 @@ local audit = require "spec.e2e.support.audit"
 
 local M = {}
 
---- Fails unless the namespace has `count` pods, none of which was created twice or deleted since
---- `mark`. (A creation whose client was gone by then is 504 in the audit log though it happened:
---- what the log has to show is that there is never a second one.)
+--- Fails unless the namespace has `count` pods and none of them was created twice or deleted since `mark`. (A creation
+--- whose client was gone by then is 504 in the audit log though it happened: the log has to show that there is never a
+--- second one.)
 ---@param mark integer
 ---@param ns string
 ---@param count integer

@@ -43,7 +43,7 @@ local function start_process(self)
 end
 
 
--- What the next process will do again: apply what is there, and ask what was refused.
+-- Notes the writes that the next process will repeat: applies of existing objects, and refused requests.
 local function note(self, write)
   local place = write.path:match "^[^?]*"
   if write.method == "DELETE" then
@@ -84,8 +84,8 @@ local function next_process(self)
 end
 
 
---- As wait.till; meanwhile each process that has written is killed, and another one started. What passed because it had
---- been written before does not pass any more when this returns: somebody may now edit an object.
+--- As wait.till; meanwhile each process that has written is killed, and another one started. When this returns, writes
+--- that were let through as repeated ones do not pass any more: somebody may now edit an object.
 function M:till(what, seconds, predicate)
   local result = wait.till(what, seconds, function()
     if has_written(self) then

@@ -30,8 +30,8 @@ function M.write(parts)
 end
 
 
---- Two files of which only both together are a kubeconfig: the cluster with its context, and
---- the user. Returns the list as $KUBECONFIG takes it.
+--- Writes a kubeconfig in two files, which are complete only together: the cluster with its context, and the user.
+--- Returns the list as $KUBECONFIG takes it.
 function M.write_two()
   local now = current()
   local one, two = shell.path "kubeconfig-cluster", shell.path "kubeconfig-user"

@@ -1,4 +1,4 @@
--- What a user types. $KUBECTL, or kubectl of the PATH, on $KUBECONFIG.
+-- Runs kubectl as a user does: $KUBECTL, or kubectl of the PATH, on $KUBECONFIG.
 local shell = require "spec.e2e.support.shell"
 
 local M = {}

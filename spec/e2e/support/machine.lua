@@ -1,5 +1,5 @@
--- What specs share that run servers in pods of a `moonloop dev` of their own: a client, the user who runs it, and what
--- is left on the machine afterwards, files and processes.
+-- Helpers for specs that run servers in pods of a `moonloop dev` of their own: a client, the user who runs it, and the
+-- files and processes that are left on the machine afterwards.
 local host = require "spec.e2e.support.host"
 local shell = require "spec.e2e.support.shell"
 local wait = require "spec.e2e.support.wait"
@@ -35,8 +35,8 @@ function M.files()
 end
 
 
---- What the ordinary user owns, but for processes and folders of open_folder's, as other specs have some at the same
---- time. It is that user who looks: what it may not enter it has no files in.
+--- Returns the ordinary user's files, but for those in /proc and in folders of open_folder's: other specs have some at
+--- the same time. That user runs the search: it can own files only in folders that it may enter.
 function M.files_of_nobody()
   return shell.run(("%s find / -xdev \\( -name '%s*' -o -path /proc \\) -prune -o -user %d -print 2>/dev/null"):format(
     M.AS_NOBODY, FOLDERS, NOBODY))
@@ -60,7 +60,7 @@ function M.client(server, manifest)
 end
 
 
--- Those that have ended and that nobody has waited for yet are none.
+-- Returns all processes but zombies.
 local function all_processes()
   local all = {}
   for line in shell.must "ps -e -o pid=,ppid=,stat=,lstart=,args=":gmatch "[^\n]+" do

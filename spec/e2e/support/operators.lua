@@ -1,4 +1,4 @@
--- What the specs of database.lua, rediscluster.lua and tenant.lua share: objects that come and go, and clients that
+-- Helpers for the specs of database.lua, rediscluster.lua and tenant.lua: objects that come and go, and clients that
 -- try the servers from a pod of their own, where pods are processes and the servers are installed.
 local api = require "spec.e2e.support.api"
 local cjson = require "cjson"

@@ -13,7 +13,7 @@ local PATIENCE = 4
 --- Seconds since 1970, with a fraction.
 M.now = socket.gettime
 
---- What a busy machine is given for what takes so many seconds.
+--- Returns the seconds to allow a busy machine for something that takes so many seconds.
 ---@param seconds number
 ---@return number
 function M.patient(seconds)

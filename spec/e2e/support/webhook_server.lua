@@ -1,6 +1,6 @@
 -- A webhook's server, as a process: lua5.4 webhook_server.lua FILES [ADDRESS PORT]. FILES.crt and FILES.key are its
--- certificate; FILES.port gets its port, and FILES.PATH.json the last review that was sent to /PATH. What it answers
--- depends on the path.
+-- certificate; FILES.port gets its port, and FILES.PATH.json the last review that was sent to /PATH. Its answer depends
+-- on the path.
 local cjson = require "cjson"
 local mime = require "mime"
 local socket = require "socket"

@@ -1,4 +1,4 @@
---- What every spec of a fault needs, in virtual time and through the binary alike: the tally, and seeds.
+--- Helpers of every spec of a fault, in virtual time and through the binary alike: the tally, and seeds.
 local M = {}
 
 
@@ -12,8 +12,7 @@ local function number_of(variable)
 end
 
 
---- Adds tries of a row to the tally of tools/faults.sh: a line in the file that $FAULTS_TALLY names. Without that
---- variable nothing is written.
+--- Adds tries of a row to the tally of tools/faults.sh: a line in the file that $FAULTS_TALLY names, if that is set.
 --- @param row string "F11"  @param count integer how often its fault was tried
 function M.tried(row, count)
   local path = os.getenv "FAULTS_TALLY"

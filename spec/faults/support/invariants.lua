@@ -1,5 +1,5 @@
---- What must hold after every run, whatever was done to it (I1 to I8 of the fault matrix), read from the server's state
---- and its log of requests alone. Each function returns nil, or what is wrong.
+--- Invariants that hold after every run, with any fault (I1 to I8 of the fault matrix), read from the server's state
+--- and its log of requests alone. Each function returns nil, or a message that says the error.
 local expect = require "cluster.testing.expect"
 local host = require "cluster.host"
 
@@ -17,7 +17,7 @@ local MASKED = {
 }
 
 
--- Without what no two runs have in common, and without the trace of a failure that is over.
+-- Leaves out fields that differ between any two runs, and the trace of a failure that is over.
 local function masked(value)
   if type(value) == "string" then
     return value:find(INSTANT) and "(an instant)" or (value:gsub(RANDOM, "%1-(any)"))

@@ -1,4 +1,4 @@
--- What rival_a.lua and rival_b.lua do: each writes its name.
+-- The code of rival_a.lua and rival_b.lua: each writes its name.
 local moonloop = require "moonloop"
 
 local Thing = moonloop.kind("example.com/v1", "Thing")

@@ -1,4 +1,4 @@
---- What faults are tried on: scripts, and what happens to their objects. See stage.lua.
+--- The scenarios that faults are tried on: scripts, and changes of their objects. See stage.lua.
 local moonloop = require "moonloop"
 
 local M = {}

@@ -16,8 +16,8 @@ local virtual = require "cluster.world"
 
 local M = {}
 
--- What happens after a scenario's last step, unless that says otherwise: it may recover for so long, and then nothing
--- more may be written.
+-- After a scenario's last step the operator may recover for so long, and then it may write nothing for so long; a
+-- scenario can set others.
 local RECOVERY, QUIET = "40m", "30m"
 
 
@@ -31,7 +31,7 @@ function Blind.write() return 0 end
 function Blind.finish() end
 function Blind.abort() end
 
---- A reply that is lost. What the server does is done.
+--- A reply that is lost: the server has done the request.
 function M.blind()
   return setmetatable({}, Blind)
 end
@@ -63,9 +63,9 @@ local function note(outcome, raw)
 end
 
 
--- Lets every request of the operator pass through the fault; outcome.fault may change while it plays. What the server
--- makes of a request is noted in it: verb, resource, namespace, name, subresource, code, and `changed`, whether it is
--- stored otherwise now.
+-- Lets every request of the operator pass through the fault; outcome.fault may change while it plays. Notes the
+-- server's view in each request: verb, resource, namespace, name, subresource, code, and `changed`: true if an object
+-- was stored otherwise.
 local function tap(outcome, server)
   local handle = server.handle
   local current

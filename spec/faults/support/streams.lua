@@ -1,14 +1,14 @@
---- What a server with a watch cache that lags, or the network, does to watches: lines that wait, are left out, come
---- twice. Stands as the fault of a stage, for all watches of the operator:
+--- Disturbs watches, as a server whose watch cache lags does, or the network: lines wait, are left out, come twice. It
+--- is the fault of a stage, for all watches of the operator:
 ---
 ---   local streams = require("spec.faults.support.streams").new()
 ---   local outcome = stage.open(scenario, streams.fault)
----   streams:shut()    -- what happens is not told any more, nor are bookmarks
----   streams:open()    -- what waited is told
+---   streams:shut()    -- from now on lines wait, events and bookmarks
+---   streams:open()    -- the lines that waited are sent
 ---   streams.held      -- how many lines had to wait so far
----   streams:lose()    -- what waited is never told: connections are cut, and the next watch of each is told 410
+---   streams:lose()    -- the lines that waited are lost: connections are cut, and the next watch of each is told 410
 ---
---- `streams.on_line(relay, line, revision)`, when it is set, decides itself what becomes of a line: relay:send(line).
+--- `streams.on_line(relay, line, revision)`, if it is set, decides about each line: it sends it by relay:send(line).
 local M = {}
 M.__index = M
 
@@ -125,7 +125,7 @@ local function each(self)
 end
 
 
---- What waited is told, and what comes.
+--- Sends the lines that waited, and from now on each line as it comes.
 function M:open()
   self.is_shut = false
   for _, relay in each(self) do
@@ -149,7 +149,7 @@ function M:cut()
 end
 
 
---- Who watches again is told 410, once, and has to list.
+--- The next watch of each path is told 410, so that its client has to list.
 function M:forget()
   for _, relay in each(self) do
     self.gone[relay.path] = true
@@ -157,7 +157,7 @@ function M:forget()
 end
 
 
---- What waited is never told.
+--- Loses the lines that waited.
 function M:lose()
   self.is_shut = false
   self:forget()

@@ -75,7 +75,7 @@ function M.command(...)
 end
 
 
---- What it has told on standard output.
+--- Returns its standard output.
 function M:story()
   return shell.read(self.host.files .. ".log") or ""
 end

@@ -1,5 +1,5 @@
--- What clients send that mean harm, as bytes, and what a server has to make of it. HOST and AUTH stand for the lines
--- that an honest request has.
+-- The bytes of clients that mean harm, and the right answers to them. HOST and AUTH stand for the lines that an honest
+-- request has.
 --
 -- A case: { name, bytes, answer }. `answer`: a pattern of the code; nil when nothing is said until a time is over,
 -- which is short in the units of net/http_server.c and 30 s here.
@@ -30,7 +30,7 @@ local function headers(count, size)
 end
 
 
---- What breaks the head of a request.
+--- Requests with a broken head.
 M.HEADS = {
   { "a header of 1 MiB", get("/version", "X: " .. ("x"):rep(MIB) .. "\r\n"), "4%d%d" },
   { "10,000 headers", get("/version", headers(10000, 10)), "4%d%d" },
@@ -68,7 +68,7 @@ M.HEADS = {
   { "two Hosts", "GET /version HTTP/1.1\r\nHost: a\r\nHost: b\r\nAUTH\r\n", "400" },
 }
 
---- What lies about how long the body is. PATH is that of a collection.
+--- Requests that lie about the length of the body. PATH is that of a collection.
 M.BODIES = {
   { "a body above the limit", post("Content-Length: 4000000\r\n", (" "):rep(4000000)), "413" },
   { "a huge Content-Length", post("Content-Length: 99999999999\r\n", "{}"), nil },

@@ -1,4 +1,4 @@
-// What the pods of Kubernetes' tests run: the commands of its image agnhost that they need, and a file of that image.
+// The program for the pods of Kubernetes' tests: the commands of its image agnhost that they need, and a file of it.
 package main
 
 import (

@@ -1,5 +1,5 @@
--- Writes a page for each Thing into another namespace, and cleans up after it. What else it does at the end is the
--- Thing's mode.
+-- Writes a page for each Thing into another namespace, and cleans up after it. The Thing's mode says what else it does
+-- at the end.
 local moonloop = require "moonloop"
 
 local Thing = moonloop.kind("example.com/v1", "Thing")

@@ -1,5 +1,5 @@
--- What index_test.lua tries: Things that refer to ConfigMaps by name; `by_map` finds them. A ConfigMap's text goes into
--- the status of each, with the names of the Things that refer to the same one.
+-- The script of index_test.lua: Things that refer to ConfigMaps by name; `by_map` finds them. A ConfigMap's text goes
+-- into the status of each, with the names of the Things that refer to the same one.
 local moonloop = require "moonloop"
 
 local Thing = moonloop.kind("example.com/v1", "Thing")

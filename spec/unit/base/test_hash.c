@@ -6,7 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What a process that has not hashed yet makes of a text. Comes first: this one has not either. */
+/* Returns the hash of a text in a new process. Runs first: a process that has hashed passes on its
+ * seed. */
 static uint64_t hash_of_another_process(void)
 {
     int ends[2];

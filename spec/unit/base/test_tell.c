@@ -1,4 +1,4 @@
-/* What base tells the outside: log lines and metrics. */
+/* The output of base: log lines and metrics. */
 #include "unit.h"
 
 #include "base/log.h"
@@ -75,7 +75,7 @@ static void test_log_shows_a_traceback_in_lines_of_its_own_in_text_only(void **s
     }
 }
 
-/* What a hostile text makes of a log line: through each place that foreign text can have in it. */
+/* Returns a log line that has the text in each place that foreign text can have. */
 static char *hostile_line(enum ml_log_format format, const char *text)
 {
     char *line = ml_zalloc(64 * 1024);

@@ -315,8 +315,8 @@ static void test_election_no_write_leaves_after_the_renew_deadline(void **state)
     assert_true(reconciles(&pair->b) == 0);
 }
 
-/* While it sleeps the other cannot work either: one loop. What counts is that nothing leaves it
- * before its Lease was looked at. */
+/* The two share one loop, so the other sleeps as well. The sleeper must send nothing before it has
+ * looked at its Lease. */
 static void test_election_sleeper_writes_nothing_until_it_has_asked(void **state)
 {
     struct pair *pair = *state;

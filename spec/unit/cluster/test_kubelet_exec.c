@@ -4,7 +4,7 @@
 
 #include "process_lua_unit.h"
 
-/* What the tests share. A test is run once with each kind of runtime. */
+/* Lua that the tests share. A test is run once with each kind of runtime. */
 static const char shared[] =
     /* Starts a container and calls fn(handle, asked) once it has printed "up". */
     "function start(script, change, fn)\n"
@@ -165,8 +165,8 @@ static void test_exec_ends_with_the_container(void **state)
              "end)\n");
 }
 
-/* What is asked of a container that starts just now is done when it has started; never, when it
- * does not. */
+/* Requests to a container that starts just now wait until it has started, and fail if it does
+ * not. */
 static void test_exec_waits_for_the_start(void **state)
 {
     run_both(*state, "local handle, asked = start('exec sleep 100')\n"

@@ -1,4 +1,4 @@
-/* The network of pods' own, on the kernel's; nothing where the machine does not let its user have
+/* The network of pods' own, on the kernel's; skipped where the machine does not let its user have
  * one. */
 #include "unit.h"
 
@@ -92,7 +92,7 @@ static void test_pod_network_sockets_in_a_pod_reach_its_loopback(void **state)
     int fds[] = {pod, other, in_pod, in_other, listener};
     for (size_t i = 0; i < ML_COUNT(fds); i++)
         close(fds[i]);
-    /* Who asks with something else is told so, and the node goes on. */
+    /* A request with a descriptor that is no pod's is refused, and the node goes on. */
     int bad = dup(0);
     assert_int_equal(ml_pod_network_socket_in(network, bad, &in_pod, &err), ML_EIO);
     close(bad);
@@ -154,7 +154,7 @@ static void read_hardware(int socket, struct ifreq *out)
     assert_int_equal(ioctl(socket, SIOCGIFHWADDR, out), 0);
 }
 
-/* What pods have learnt of the node stays right when pods come and go. */
+/* Pods keep the hardware address of the node, so it stays the same when pods come and go. */
 static void test_pod_network_node_keeps_its_hardware_address(void **state)
 {
     struct ml_pod_network *network = *state;

@@ -152,7 +152,7 @@ static void test_container_has_mounts_where_they_are_wanted(void **state)
     write_file(file, "of a file\n");
 }
 
-/* What a pod can ask for, and what others may have put into a volume. */
+/* Mounts that a pod can ask for, and links that others may have put into a volume. */
 static void test_container_is_refused_mounts_that_lead_elsewhere(void **state)
 {
     static const struct {
@@ -445,7 +445,7 @@ static void test_container_has_a_terminal_of_its_own(void **state)
     ml_buf_fini(&other.said);
 }
 
-/* What is at /dev/ptmx is whatever the container's user has put there. */
+/* The container's user can put any file at /dev/ptmx. */
 static void test_container_cannot_pass_off_something_as_a_terminal(void **state)
 {
     static const char *const fakes[] = {"mkfifo /dev/ptmx", "cp /etc/passwd /dev/ptmx",

@@ -1,5 +1,5 @@
-/* What the host writes to a process, its standard error apart, and its terminal. Containers have
- * theirs in test_process_container.c. */
+/* The input of a process, its standard error apart, and its terminal. test_process_container.c has
+ * the same for containers. */
 #include <signal.h>
 #include <time.h>
 
@@ -184,7 +184,7 @@ static void test_process_is_told_the_size_of_its_terminal(void **state)
     assert_has(ml_buf_cstr(&f->said), "up\r\n55 66\r\n");
 }
 
-/* What one types: an interrupt, and an end of the input, which is another thing than its close. */
+/* Typed keys: an interrupt, and an end of the input, which is another thing than its close. */
 static void test_process_is_reached_by_what_is_typed(void **state)
 {
     skip_without_terminals();
@@ -203,7 +203,7 @@ static void test_process_is_reached_by_what_is_typed(void **state)
     assert_int_equal(f->end.code, 0);
 }
 
-/* A paste: a terminal that takes no more does not lose any of it, nor keep us busy. */
+/* A paste into a terminal that is full: all of it arrives later, and the host stays idle. */
 static void test_process_terminal_waits_for_a_slow_reader(void **state)
 {
     skip_without_terminals();

@@ -477,7 +477,7 @@ static void test_runtime_keeps_the_last_words(void **state)
         "next_case(1)\n");
 }
 
-/* What mounts.lua plans, in a real container. Its hook and its probe run in it. */
+/* The mounts of mounts.lua in a real container. Its hook and its probe run in it. */
 static void test_runtime_makes_containers(void **state)
 {
     struct fixture *f = *state;

@@ -1,5 +1,5 @@
-/* Replicas that share the keys, in virtual time: no object is ever worked on by two. What the
- * server was asked to write is the judge. */
+/* Replicas that share the keys, in virtual time: no object is ever worked on by two. The tests
+ * judge by the writes that the server was asked for. */
 #include "counting_maps.h"
 
 #include "base/map.h"
@@ -96,6 +96,24 @@ static void assert_shared(struct replicas *all, size_t count)
         assert_true((shares[i] > 0) == (i < count));
 }
 
+static double keys_of(const struct replica *replica)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf page = ML_BUF_INIT;
+    ml_metrics_write(replica->metrics, &page);
+    const char *line = strstr(ml_buf_cstr(&page), "\nmoonloop_keys{");
+    assert_non_null(line);
+    return strtod(strchr(line, '}') + 1, NULL);
+}
+
+/* A replica keeps nothing about the objects of others. */
+static void assert_keys_shared(const struct replicas *all, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += keys_of(&all->replicas[i]);
+    assert_true(sum == OBJECTS);
+}
+
 /* ---- one after the other ---- */
 
 static void test_shard_alone_works_on_all_at_once(void **state)
@@ -122,6 +140,7 @@ static void test_shard_joiners_get_their_part_within_a_second(void **state)
     replica_start(all, 2, 1000);
     replicas_run(all, 1000);
     assert_shared(all, 3);
+    assert_keys_shared(all, 3);
     const int64_t changes_ms[] = {5000, 8500};
     check_turns(all, changes_ms, ML_COUNT(changes_ms));
     check_values(all);

@@ -152,7 +152,7 @@ static void test_trusted_without_a_loop_has_nothing_to_wait_on(void **state)
     ml_trusted_free(trusted);
 }
 
-/* "back" gives back what it was given, "nothing" writes nothing, "turn" runs the loop. */
+/* "back" returns its argument, "nothing" writes an empty result, "turn" runs the loop. */
 
 static int give_back(void *context, struct ml_str argument, struct ml_buf *result,
                      struct ml_err *err)

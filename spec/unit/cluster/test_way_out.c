@@ -1,5 +1,5 @@
-/* The way out of the pods' network, on the kernel's. What is outside is a network namespace of the
- * test's own, with one address; nothing where the machine does not let its user have one. */
+/* The way out of the pods' network, on the kernel's. Outside is a network namespace of the test's
+ * own, with one address; skipped where the machine does not let its user have one. */
 #include "net_unit.h"
 
 #include "cluster/netlink.h"
@@ -329,7 +329,7 @@ static void test_way_out_has_only_so_many_attempts_of_a_pod(void **state)
         net_settle(&f->net, 1);
     }
     net_settle(&f->net, 20);
-    /* Those of the relay, two each, and a door's. */
+    /* The descriptors of the relay, two each, and of a door. */
     size_t taken = count_descriptors() - before - ASKED;
     assert_true(taken >= ML_WAY_OUT_POD_ATTEMPTS_MAX && taken < ML_WAY_OUT_POD_ATTEMPTS_MAX + 10);
     for (size_t i = 0; i < ASKED; i++)
@@ -378,7 +378,7 @@ static void test_way_out_reads_no_packet_that_is_cut_or_of_others(void **state)
         make_syn(exact, others[i][0], others[i][1]);
         assert_false(way_out_read_syn(exact, len, &packet));
     }
-    /* Whatever stands in it: it is refused, or read within its bounds. */
+    /* Any packet is refused, or read within its bounds. */
     srand(7);
     for (int i = 0; i < 20000; i++) {
         uint8_t *heap = malloc(len);

@@ -40,7 +40,7 @@ static const char *const restless =
     "    return { requeue_after = 0 }\n"
     "  end }\n";
 
-/* What the test's Lua may use. */
+/* The functions for the test's Lua. */
 static const char *const prelude =
     "local host, world = require 'cluster.host', require 'cluster.world'\n"
     "local server = require 'cluster.apiserver.running'\n"

@@ -17,8 +17,8 @@ static void check(const char *yaml, const char *want)
     ml_buf_fini(&out);
 }
 
-/* What a text means is in yaml.txt (test_yaml_table.c); here is what kubectl takes for documents.
- */
+/* Compares how texts are cut into documents with kubectl. The meaning of a text is in yaml.txt
+ * (test_yaml_table.c). */
 static void test_yaml_the_documents_of_a_file_are_those_of_kubectl(void **state)
 {
     (void)state;

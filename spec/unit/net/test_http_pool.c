@@ -257,8 +257,8 @@ static void test_http_pool_and_server_notice_that_a_peer_is_gone(void **state)
     ml_http_routes_free(server);
 }
 
-/* Bytes that come while nothing is asked are no answer to the next request: it gets a connection of
- * its own, and of the one with the bytes it has seen nothing. */
+/* Bytes that come while the connection is idle are no answer to the next request: that is sent over
+ * a new connection only. */
 static void assert_next_answer_is_its_own(struct net *net, const struct peer_step *steps,
                                           const char *unasked, const char *first_method)
 {

@@ -1,4 +1,4 @@
-/* What clients that do not read, or do not end what they send, cost the server in memory. */
+/* The server's memory for clients that do not read, or never end their requests. */
 #include "net_served.h"
 
 #define STREAMS 6

@@ -1,4 +1,4 @@
-/* What becomes of a key: what it waits for, what goes before it, and when it is tried again. */
+/* The course of a key: what it waits for, what goes before it, and when it is tried again. */
 #include "run_scripts.h"
 
 #include "operator/controller_internal.h"
@@ -169,7 +169,7 @@ static void test_controller_owner_is_asked_for_before_a_child_is_made_again(void
     accept(world, only_write(world), 15, "at 1700000002");
 }
 
-/* What the newest run asked for is what counts. */
+/* Only the newest run's timer counts. */
 static void test_controller_timer_of_an_earlier_run_is_taken_back(void **state)
 {
     struct world *world = *state;
@@ -369,7 +369,7 @@ static void expect_no_records(const struct world *world, const char *after)
 /* `when`: "before" the run's request is answered, or "after". 404: there was no object any more. */
 static void make_and_delete(struct world *world, const char *want, bool before, int status)
 {
-    enum { OBJECTS = 300 };
+    enum { OBJECTS = 1000 };
     ML_AUTO_FREE char *after = ml_asprintf("%s, %s the answer %d", want,
                                            before ? "gone before" : "gone after", status);
     for (int i = 1; i <= OBJECTS; i++) {
@@ -393,6 +393,41 @@ static void make_and_delete(struct world *world, const char *want, bool before, 
     expect_no_records(world, after);
 }
 
+/* A part that names the Thing of this number as its owner. */
+static void part_event(struct world *world, const char *type, int number)
+{
+    ML_AUTO_FREE char *event = ml_asprintf(
+        "{\"type\":\"%s\",\"object\":{\"apiVersion\":\"test.dev/v1\",\"kind\":\"Part\","
+        "\"metadata\":{\"name\":\"p%d\",\"namespace\":\"d\",\"uid\":\"up%d\","
+        "\"ownerReferences\":[{\"apiVersion\":\"test.dev/v1\",\"kind\":\"Thing\","
+        "\"name\":\"t%d\",\"uid\":\"u%d\",\"controller\":true}],"
+        "\"resourceVersion\":\"%d\"}}}\n",
+        type, number, number, number, number, 100 + 2 * number + (strcmp(type, "DELETED") == 0));
+    assert_true(fake_piece(world->parts_watch, event));
+    ml_loop_poll(world->loop);
+}
+
+/* `owned`: the owner is there before the parts, and goes before them. If not, it never was. */
+static void make_and_delete_parts(struct world *world, bool owned)
+{
+    enum { OBJECTS = 1000 };
+    for (int i = 1; i <= OBJECTS; i++) {
+        if (owned)
+            thing_event(world, "ADDED", i, "STATUS");
+        part_event(world, "ADDED", i);
+        accept_all(world);
+        if (owned)
+            thing_event(world, "DELETED", i, "STATUS");
+        part_event(world, "DELETED", i);
+        accept_all(world);
+    }
+    for (int i = 0; i < 20; i++) {
+        advance(world, 10 * ML_NS_PER_S);
+        accept_all(world);
+    }
+    expect_no_records(world, owned ? "parts outlived their owner" : "the owner never was");
+}
+
 static void test_controller_keeps_nothing_of_objects_that_are_gone(void **state)
 {
     struct world *world = *state;
@@ -406,6 +441,8 @@ static void test_controller_keeps_nothing_of_objects_that_are_gone(void **state)
     for (size_t i = 0; i < ML_COUNT(wants); i++)
         for (int way = 0; way < 4; way++)
             make_and_delete(world, wants[i], way & 1, way & 2 ? 404 : 200);
+    make_and_delete_parts(world, true);
+    make_and_delete_parts(world, false);
 }
 
 int main(void)

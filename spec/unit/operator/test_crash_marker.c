@@ -1,5 +1,5 @@
-/* What the marker remembers from one process to the next. A process ends here by closing the
- * marker: the page stays as it is, as after a kill. */
+/* The marker's memory from one process to the next. A process ends here by closing the marker: the
+ * page stays as it is, as after a kill. */
 #include "unit.h"
 
 #include "operator/loader.h"
@@ -256,7 +256,7 @@ static void die_loading(struct folder *folder, const char *a)
     assert_int_equal(WTERMSIG(status), SIGPROF);
 }
 
-/* What becomes of the two in the next process; it ends in order. */
+/* Checks the verdict on the two files in the next process; that ends in order. */
 static void expect(struct folder *folder, const char *a, enum ml_batch_verdict verdict,
                    const char *says)
 {

@@ -264,7 +264,7 @@ static void test_wakes_not_for_an_own_status_that_comes_back_before_its_answer(v
     assert_nothing_known(self);
 }
 
-/* What came during a run, and what comes after the cache showed the write: both are judged. */
+/* An echo that comes during the run, and one that comes after the cache showed the write. */
 static void test_wakes_tell_an_echo_that_comes_late(void **state)
 {
     struct wakes_world *self = *state;

@@ -1,4 +1,4 @@
-/* What is read of a folder, and what is refused of it. */
+/* Files of a folder: those that are read, and those that are refused. */
 #include "unit.h"
 
 #include "operator/files.h"

@@ -18,7 +18,7 @@ static bool answer_telling(struct fake_call *call)
     return true;
 }
 
-/* What is written besides, oldest first; NULL: nothing. */
+/* Answers writes that tell of the run, and returns the oldest other write; NULL: there is none. */
 static struct fake_call *take_write(struct world *world)
 {
     struct fake_call *found = NULL;
@@ -533,7 +533,7 @@ static void test_controller_that_gets_another_name_takes_its_finalizers_off(void
     expect_no_write(world);
 }
 
-/* No moment without a finalizer, and no controller that takes those of the other one off. */
+/* The object always has a finalizer, and each controller leaves those of the other one. */
 static void test_controller_that_says_its_former_name_takes_its_finalizers_over(void **state)
 {
     struct world *world = *state;

@@ -1,4 +1,4 @@
-/* Scripts that take too much of the CPU, beside one that does not. What they take is real; the
+/* Scripts that take too much of the CPU, beside one that does not. Their CPU time is real; the
  * clock that it is measured against is the test's, and stands still unless it is moved. */
 #include "run_scripts.h"
 
@@ -122,7 +122,7 @@ static void test_metering_watch_function_over_the_share_loses_no_change(void **s
     assert_string_equal(last, "619");
 }
 
-/* Whether it burns is in the object; the others of the cluster are fine. */
+/* One object may be the cause, and the cluster's other objects fine. */
 static void test_metering_script_at_its_limits_is_tried_by_one_object_at_a_time(void **state)
 {
     struct world *world = *state;
@@ -178,7 +178,7 @@ static void test_metering_memory_is_a_limit_as_well_and_a_success_closes_the_cir
                         "Normal CircuitClosed: controller a works within its limits again");
 }
 
-/* A set of files, of which all but the named one, f0.lua, f1.lua, …, loop when they are loaded. */
+/* Tells a set of files: f0.lua, f1.lua, …, which loop when they are loaded, and the named one. */
 static void tell_loops_and(struct world *world, size_t count, const char *good, const char *text)
 {
     struct ml_files files = ML_FILES_INIT;

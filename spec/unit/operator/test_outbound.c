@@ -1,5 +1,5 @@
-/* What scripts ask other servers, on loopback: an answer, and each way in which a server can be
- * bad. */
+/* Requests of scripts to other servers, on loopback: an answer, and each way in which a server can
+ * be bad. */
 #include "net_peer.h"
 #include "net_served.h"
 

@@ -1,4 +1,4 @@
-/* What is noticed of a folder, on the real clock and the real inotify. */
+/* Changes of a folder that are noticed, on the real clock and the real inotify. */
 #include "net_unit.h"
 
 #include "operator/files.h"

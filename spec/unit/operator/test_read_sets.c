@@ -130,7 +130,7 @@ static void test_read_sets_repair_a_status_that_was_returned(void **state)
     assert_int_equal(skipped(world), 0);
 }
 
-/* Whatever somebody else changes of it: only the server knows what that means for the apply. */
+/* Any change by somebody else: only the server knows what it means for the apply. */
 static void test_read_sets_repair_what_was_applied(void **state)
 {
     struct world *world = *state;
@@ -162,7 +162,7 @@ static void test_read_sets_wake_when_somebody_says_that_it_failed(void **state)
     assert_non_null(strstr(only_write(world)->body, "\"True\""));
 }
 
-/* What it wrote is not there yet; another run would see it. */
+/* The cache does not show the run's own status yet; another run would read it. */
 static void test_read_sets_are_not_certain_before_the_own_status_is_back(void **state)
 {
     struct world *world = *state;

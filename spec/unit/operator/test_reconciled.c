@@ -1,5 +1,5 @@
-/* What the status of an object says of reconciles that fail: when it is written, how often, and
- * what comes of a server that does not take it. */
+/* The condition in the status of an object whose reconciles fail: when it is written, how often,
+ * and with a server that refuses it. */
 #include "run_scripts.h"
 
 #include "codec/json.h"

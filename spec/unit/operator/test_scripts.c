@@ -214,7 +214,7 @@ static void test_scripts_wait_for_a_kind_that_is_not_installed(void **state)
     fake_reply(only_write(world), 200, "{}");
 }
 
-/* What it watches is asked of the server like that, and is the cache that shows its own writes. */
+/* The server is asked for the declared part, and that cache shows the script's own writes. */
 static void test_scripts_watch_the_part_that_they_declare(void **state)
 {
     static const char *const picker =

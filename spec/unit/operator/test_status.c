@@ -171,7 +171,7 @@ static void test_status_leaves_the_failure_of_another_controller_alone(void **st
         formerly));
 }
 
-/* What is no UTF-8 reads otherwise once it was sent: it is no other failure for that. */
+/* The server shows a message with broken UTF-8 otherwise, but it is the same failure. */
 static void test_status_compares_a_failure_as_the_server_shows_it(void **state)
 {
     (void)state;

@@ -216,7 +216,7 @@ static void test_nothing_is_said_before_the_first_turn_and_while_it_turns(void *
 {
     struct fixture *f = *state;
     const struct timespec longer = {.tv_nsec = (TICKS_MAX + 5) * TICK_NS};
-    nanosleep(&longer, NULL); /* what is not to come has no end to wait for */
+    nanosleep(&longer, NULL); /* an absent line is no event to wait for */
     net_settle(&f->net, (TICKS_MAX + 5) * TICK_NS / ML_NS_PER_MS);
     read_log(f);
     assert_string_equal(f->said, "");

@@ -100,7 +100,7 @@ static void test_bundles_are_written_where_our_name_stands(void **state)
     close_bundles(&b);
 }
 
-/* What nobody has applied, or calls somebody else, is left alone, and looked at again soon. */
+/* A configuration that is missing, or calls another server, is left alone and read again soon. */
 static void test_bundles_are_not_written_where_nobody_registered_us(void **state)
 {
     (void)state;

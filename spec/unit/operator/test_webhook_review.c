@@ -287,7 +287,7 @@ static void test_review_reads_fail_before_the_caches_are_complete(void **state)
     world_close(&w);
 }
 
-/* Whatever a function does or returns is an error of that call, and the next one works. */
+/* Each bad deed or result of a function is an error of that call, and the next one works. */
 static void test_review_hostile_functions_fail_alone(void **state)
 {
     (void)state;

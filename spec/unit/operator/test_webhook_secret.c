@@ -120,7 +120,7 @@ static void reply(struct world *w, struct fake_call *call, int status, const cha
 #define CONFLICT "{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"Conflict\",\"code\":409}"
 #define SECRET   "/api/v1/namespaces/ns/secrets/certs"
 
-/* Lets it make the Secret. What it sent, as the server has it; to free. */
+/* Lets it make the Secret. Returns that as the server has it; the caller frees it. */
 static char *make_secret(struct world *w)
 {
     ml_webhook_secret_start(w->secret);
@@ -320,7 +320,7 @@ static void test_secret_that_was_damaged_is_repaired_at_a_start(void **state)
     }
 }
 
-/* A sound pair that its authority has not signed is one that nobody trusts. */
+/* Clients refuse a sound pair if another authority has signed it. */
 static void test_secret_with_a_certificate_of_another_authority_is_damaged(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* What a script finds in its sandbox is what moonloop/fields.lua lists, and a name that is not
- * there raises an error which says what was probably meant. tools/script-api.lua makes that file,
+/* The sandbox has exactly the names that moonloop/fields.lua lists, and another name raises an
+ * error that says which was probably meant. tools/script-api.lua makes that file,
  * and holds docs/script-limits.md against the same table; test_bounds.c walks all functions that a
  * script can reach and holds them against docs/script-limits.md. */
 #include "script_world.h"

@@ -104,7 +104,7 @@ static bool note_seen(lua_State *L, int seen)
     return is_new;
 }
 
-/* What a key adds to a name. What stands behind an __index is the thing's own. */
+/* Appends a key to a name. The entries behind an __index count as the value's own. */
 static void join_name(lua_State *L, const char *prefix, char out[NAME_BYTES])
 {
     const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
@@ -290,7 +290,7 @@ static char *large_secret(void)
     return ml_buf_take(&text);
 }
 
-/* What is looked over when a field is looked for. */
+/* Long values, which the search for a field has to pass over. */
 static char *long_values(void)
 {
     struct ml_buf text = ML_BUF_INIT;
@@ -309,7 +309,7 @@ static char *long_values(void)
     "local y = '" before "' .. " middle " .. '" after "' while true do yaml.decode(y) end"
 #define OF_A_SECRET "{ apiVersion = 'v1', kind = 'Secret', metadata = { name = 's' } }"
 
-/* What is not called as its name stands there, and what has something worse than `largest`. */
+/* Functions that need more than a call of their name, or have a worse argument than `largest`. */
 static const struct {
     const char *name, *statements;
     char *(*answer)(void); /* to the one request that it makes */

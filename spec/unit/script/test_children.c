@@ -1,5 +1,5 @@
-/* What a reconcile returns as children: what is sent for them, in which order and with which
- * guards, what is deleted beside them, and what is left alone. */
+/* Children that a reconcile returns: the requests for them, their order and their guards, the
+ * objects that are deleted beside them, and those that are left alone. */
 #include "script_world.h"
 
 #include "codec/json.h"
@@ -454,7 +454,7 @@ static void test_lists_that_are_none_are_refused_before_any_write(void **state)
     }
 }
 
-/* What the watch leaves out may be there: the server is asked before it is made. */
+/* A child that the watch leaves out may be there: the server is asked before it is made. */
 static void test_child_that_the_watch_may_leave_out_is_looked_up(void **state)
 {
     (void)state;

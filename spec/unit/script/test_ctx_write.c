@@ -1,4 +1,4 @@
-/* What a script writes: what goes over the wire, what does not, and what it gets back. */
+/* Writes of a script: those that go over the wire, those that do not, and their results. */
 #include "script_world.h"
 
 static void test_ensure_missing_is_created_and_awaited(void **state)
@@ -155,7 +155,7 @@ static void test_ensure_of_anothers_is_refused(void **state)
     }
 }
 
-/* A Pod without a controller of which these managers have set fields. */
+/* A Pod without a controller, whose fields these managers have set. */
 static char *orphan_json(const char *rv, const char *managers)
 {
     ML_AUTO_FREE char *pod = world_pod_json(rv, NULL);

@@ -121,7 +121,7 @@ static void test_finalizer_comes_before_a_write_of_the_object_itself(void **stat
     }
 }
 
-/* What changes nothing is not written, and needs none. */
+/* Only a patch that changes something is written, and needs a finalizer. */
 static void test_finalizer_is_not_added_for_a_patch_that_changes_nothing(void **state)
 {
     (void)state;

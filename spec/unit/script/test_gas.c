@@ -1,5 +1,5 @@
-/* What one call can cost: whatever a script hands to a function of C, the call is over soon after
- * the deadline. Measured as CPU time of this thread, so that a busy machine changes nothing. */
+/* The cost of one call: with any argument, a call of a function of C is over soon after the
+ * deadline. Measured as CPU time of this thread, so that a busy machine changes nothing. */
 #include "script_unit.h"
 
 #ifndef MOONLOOP_CPU_STRETCH

@@ -2,7 +2,7 @@
  * the name that was probably meant, whether the code would ever run or not. */
 #include "script_unit.h"
 
-/* What refuses the file; "" when nothing does. */
+/* Returns the error that refuses the file, or "". */
 static const char *refusal(const char *text)
 {
     static struct ml_err err;

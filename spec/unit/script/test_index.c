@@ -346,7 +346,7 @@ static void no_key(void *context, struct ml_str key)
     fail();
 }
 
-/* What cannot wait is told, rather than given a part. */
+/* A function that cannot wait gets an error, rather than a part. */
 static void test_index_that_is_not_complete_is_an_error_where_nothing_waits(void **state)
 {
     (void)state;

@@ -44,9 +44,9 @@ static void test_json_changed_object_keeps_its_order(void **state)
         "assert(c.encode { a = {}, b = c.array {} } == '{\"a\":{},\"b\":[]}')\n");
 }
 
-/* With a collection at every allocation all of them would take minutes. What counts there is what C
- * holds in one round, and all rounds are alike; the bound is checked in the other builds: SHAPES is
- * more than SHAPE_NODES_MAX of shape.c. */
+/* With a collection at every allocation all of them would take minutes. That build checks the
+ * values that C holds in one round, and all rounds are alike. The other builds check the bound:
+ * SHAPES is more than SHAPE_NODES_MAX of shape.c. */
 #ifdef MOONLOOP_GC_STRESS
 #define SHAPES "100"
 #define KEYS   "100"

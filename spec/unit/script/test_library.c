@@ -1,5 +1,5 @@
-/* The library against scripts that lie to it: nothing that a script replaces is called by it, what
- * it hands over to C is checked there, and what it did not make it does not mark. */
+/* The library against scripts that lie to it: it never calls a function that a script replaced, C
+ * checks the values that it hands over, and it marks only values that it made. */
 #include "script_unit.h"
 
 #define POD "local m = require 'moonloop' local Pod = m.kind('v1', 'Pod')\n"
@@ -56,7 +56,7 @@ static void test_library_keeps_the_methods_of_strings(void **state)
             "string.format = nil assert(('%d'):format(1) == '1')\n");
 }
 
-/* What a script says of itself, changed behind the library's back, is refused or does not count. */
+/* A declaration that a script changes after the library read it is refused or does not count. */
 static void test_library_reads_a_declaration_once(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* What a script makes the host hold is charged to its budget until it is gone. Each attack runs in
- * as many reconciles at once as it likes. */
+/* Memory that the host holds for a script is charged to the script's budget until it is free. Each
+ * attack runs in as many reconciles at once as it likes. */
 #include "script_world.h"
 
 #define RUNS 300
@@ -39,7 +39,7 @@ static void cancel_many(struct many *many)
             ml_script_cancel(many->run[i]);
 }
 
-/* What is left when all runs are gone: the state with its garbage, and nothing of the host's. */
+/* When all runs are gone, only the state with its garbage is left, and nothing of the host's. */
 static void assert_all_given_back(struct world *w)
 {
     struct ml_budget *budget = ml_script_budget(w->script);
@@ -197,7 +197,7 @@ static void test_memory_log_fields_and_events_leave_nothing(void **state)
     world_close(&w);
 }
 
-/* What was applied is remembered as long as there is room. */
+/* Applied objects are remembered as long as there is room. */
 static void test_memory_of_what_was_applied_is_charged(void **state)
 {
     (void)state;

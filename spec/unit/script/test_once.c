@@ -1,5 +1,5 @@
-/* ctx.once on the wire, and what nobody may see of a Secret that the server refuses. What it does
- * for users: spec/testing/once_test.lua. */
+/* ctx.once on the wire, and the values of a refused Secret, which nobody may see.
+ * spec/testing/once_test.lua shows its use. */
 #include "script_world.h"
 
 #define SECRETS "/api/v1/namespaces/default/secrets"
@@ -53,7 +53,7 @@ static void test_once_asks_then_creates(void **state)
     world_close(&w);
 }
 
-/* What is there counts, whatever would be made. */
+/* A value on the server counts, and no new one is made. */
 static void test_once_gives_what_the_server_has(void **state)
 {
     (void)state;

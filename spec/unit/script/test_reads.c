@@ -1,4 +1,4 @@
-/* What a run read, packed and compared with what changed: by hand, and by random programs on random
+/* The reads of a run, packed and compared with changes: by hand, and by random programs on random
  * objects. */
 #include <stdio.h>
 
@@ -111,7 +111,7 @@ static void passes(struct world *self, const char *old, const char *new)
         fail_msg("touched at '%s': %s -> %s", field, old, new);
 }
 
-/* What cnat reads of a pod that runs. */
+/* Records the reads of cnat with a pod that runs. */
 static void read_as_cnat(struct world *self, const char *own)
 {
     char name[32];
@@ -425,8 +425,8 @@ static void write_mutated(struct dice *dice, struct ml_str raw, unsigned rarely,
     }
 }
 
-/* A program goes down an object as a script does, by what it sees there. What it sees goes to
- * `seen`; what it touches to the recorder, unless that is NULL. */
+/* A program goes down an object as a script does, by the values that it sees there. It adds these
+ * to `seen`, and tells its reads to the recorder, unless that is NULL. */
 struct program {
     struct dice dice;
     struct script_reads *reads;

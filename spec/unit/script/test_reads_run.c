@@ -305,7 +305,7 @@ static void test_what_only_the_run_changes_leaves_read_sets(void **state)
               "nil", body, "reads", 0);
 }
 
-/* What a watch function changes is seen before the next run, and what it kept counts. */
+/* A watch function's change of a variable is noticed before the next run, and ends read sets. */
 static void test_watch_function_that_keeps_something_ends_read_sets(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* What a reconcile returns and what becomes of it. */
+/* Results of a reconcile, and their effects. */
 #include "script_world.h"
 
 #include <signal.h>
@@ -252,7 +252,7 @@ static void test_run_deadline_that_rings_when_it_waits_ends_it_with_the_answer(v
     }
 }
 
-/* Where it cannot wait it says so, and nothing is under way that nobody waits for. */
+/* A read where the run cannot wait is an error, and leaves no request under way. */
 static void test_run_reads_after_a_write_where_nothing_can_wait(void **state)
 {
     (void)state;
@@ -283,7 +283,7 @@ static void test_run_reads_after_a_write_where_nothing_can_wait(void **state)
     }
 }
 
-/* What protects a table is not taken from it. */
+/* A table keeps the metatable that protects it. */
 static void test_run_nothing_but_plain_tables_is_marked_as_a_list(void **state)
 {
     (void)state;

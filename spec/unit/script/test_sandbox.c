@@ -1,4 +1,4 @@
-/* What a script can try, and what it gets: an error, soon. */
+/* Attempts of a script, and their result: an error, soon. */
 #include "script_unit.h"
 
 #include <time.h>

@@ -1,5 +1,5 @@
-/* May this key run, is this change its own write, does the cache show what its run wrote? What the
- * server is asked for: test_expectations_read.c. */
+/* May this key run, is this change its own write, does the cache show what its run wrote?
+ * test_expectations_read.c tests the reads that the server is asked for. */
 #include "state_informers.h"
 
 #include "state/expectations.h"
@@ -185,7 +185,7 @@ static void test_expectations_counts_a_write_after_the_wait_was_over(void **stat
     assert_freed(self, "default/a");
 }
 
-/* What was expected and has not come may still come: to act then is to do it twice. */
+/* An expected change may still come at any time: to act before is to do it twice. */
 static void test_expectations_is_opened_by_no_time(void **state)
 {
     struct expectations_world *self = *state;
@@ -378,8 +378,8 @@ static void test_expectations_tell_an_echo_by_kind_and_version(void **state)
     ml_informer_put(other);
 }
 
-/* What has come back and shows is forgotten when the run is over; what has not come back only when
- * the next one begins, as it may have to wait for a watch function. */
+/* A write that has come back and shows is forgotten when the run is over. Another is forgotten only
+ * when the next run begins, as its echo may have to wait for a watch function. */
 static void test_expectations_forget_echoes_with_the_run(void **state)
 {
     struct expectations_world *self = *state;

@@ -165,7 +165,7 @@ static void test_read_frees_the_key_and_is_in_the_cache_before(void **state)
     ml_loop_poll(self->all.world.loop);
     assert_int_equal(self->ready, 1);
     assert_string_equal(ml_buf_cstr(&self->heard), " 9");
-    /* What the watch brings of it afterwards is old news. */
+    /* A later event of the watch with an older version is old news. */
     send_event(self->watch, "ADDED", pod("a", "ua", 8));
     assert_string_equal(held_rv(self, "default/a"), "9");
     assert_string_equal(ml_buf_cstr(&self->heard), " 9");

@@ -375,7 +375,7 @@ static void test_informer_of_namespaces_is_synced_with_the_last_of_them(void **s
     assert_true(ml_informer_synced(informer));
     assert_int_equal(ml_store_len(ml_informer_store(informer)), 2);
 
-    /* Each namespace has a version of its own; one that is not watched never shows anything. */
+    /* Each namespace has a version of its own; one that is not watched counts as seen. */
     assert_true(ml_informer_seen(informer, ML_STR("other"), 9));
     assert_false(ml_informer_seen(informer, ML_STR("default"), 9));
     assert_true(ml_informer_seen(informer, ML_STR("elsewhere"), 1000));

@@ -1,4 +1,4 @@
-/* What an informer makes of old news, of kinds that go away, and of parts of a kind. */
+/* An informer with old news, with kinds that go away, and with parts of a kind. */
 #include "state/store.h"
 #include "state_informers.h"
 
@@ -337,7 +337,7 @@ static void test_informer_of_metadata_refused_asks_for_whole_objects_for_good(vo
     }
 }
 
-/* What made lists necessary, and how watches ended. */
+/* Metrics count the reasons of lists, and the ways in which watches end. */
 static void test_informer_counts_lists_and_watch_ends(void **state)
 {
     struct news_world *self = *state;

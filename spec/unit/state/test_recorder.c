@@ -539,7 +539,7 @@ static void test_recorder_object_may_cause_25_events_then_one_in_5_minutes(void 
     assert_int_equal(events_total(self, "dropped"), 7);
 }
 
-/* What a script says is cut before anything of it is kept: texts that begin alike are one Event. */
+/* A text of a script is cut before any of it is kept: texts that begin alike are one Event. */
 static void test_recorder_keeps_nothing_of_a_text_behind_its_limit(void **state)
 {
     struct recorder_world *self = *state;
@@ -596,7 +596,7 @@ static void test_recorder_sends_four_at_a_time(void **state)
     answer_all(self, 9);
 }
 
-/* What waits for its turn keeps its place, and uses nothing up while it happens again. */
+/* An Event that waits keeps its place, and repeats of it use up nothing meanwhile. */
 static void test_recorder_repeated_while_it_waits_costs_nothing(void **state)
 {
     struct recorder_world *self = *state;

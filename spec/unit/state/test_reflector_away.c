@@ -198,7 +198,7 @@ static void test_reflector_is_not_delayed_by_what_a_server_answers_while_it_star
     }
 }
 
-/* What is refused by an answer has nothing to do with whether there are answers. */
+/* A refusal is an answer: it says nothing against the connection. */
 static void test_reflector_refused_by_an_answer_keeps_its_pace(void **state)
 {
     struct reflector_world *self = *state;

@@ -62,7 +62,7 @@ static void test_reflector_fsm_decides_row_by_row(void **state)
     }
 }
 
-/* What differs when lists are to be streams. */
+/* The rows that differ when lists are to be streams. */
 static void test_reflector_fsm_streams_row_by_row(void **state)
 {
     (void)state;

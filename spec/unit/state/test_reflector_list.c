@@ -58,7 +58,7 @@ static void test_reflector_list_in_pieces_is_the_same_list(void **state)
     expect_watch(self, "5");
 }
 
-/* Whatever a list fails with on its way, nothing of it is told. */
+/* No part of a list is told if the list fails on its way, with any error. */
 static void test_reflector_list_that_fails_is_told_in_no_part(void **state)
 {
     struct reflector_world *self = *state;
@@ -217,7 +217,7 @@ static void test_reflector_list_of_null_is_empty(void **state)
     expect_watch(self, "5");
 }
 
-/* What a success carries decides, not its code. */
+/* The body of a success decides, not its code. */
 static void test_reflector_status_instead_of_a_list_counts_as_its_error(void **state)
 {
     struct reflector_world *self = *state;

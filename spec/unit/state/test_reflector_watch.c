@@ -448,7 +448,7 @@ static void test_reflector_watch_that_the_server_does_not_end_is_left(void **sta
     }
 }
 
-/* A server that was restored to an earlier state says nothing to a version it has not reached,
+/* A server that was restored to an earlier state stays silent to a watch from a later version,
  * however often it is asked; a list finds out. */
 static void test_reflector_silence_over_several_watches_leads_to_a_list(void **state)
 {

@@ -241,7 +241,7 @@ static void test_turns_brief_payer_whose_slices_become_long_goes_behind_the_othe
     assert_in_range(world->tick_late_ns, 0, 205 * MS);
 }
 
-/* What a timer begins takes a few tasks until it asks for its turn. */
+/* Work that a timer begins takes a few tasks until it asks for its turn. */
 static void test_turns_after_a_long_slice_the_loop_turns_before_the_next(void **state)
 {
     struct world *world = *state;

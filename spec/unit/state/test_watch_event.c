@@ -94,7 +94,7 @@ static void test_watch_event_key_and_version_are_found_around_poison(void **stat
     }
 }
 
-/* What is read without parsing is what ml_object_new reads: of duplicate keys the last one with a
+/* The scan without parsing reads the same as ml_object_new: of duplicate keys the last one with a
  * text, and a key may be written with escapes. */
 static void test_watch_event_key_and_version_are_those_of_the_object(void **state)
 {

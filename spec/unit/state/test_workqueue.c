@@ -58,7 +58,7 @@ static bool is_empty(struct queue_world *self)
     return ml_workqueue_len(self->queue) == 0;
 }
 
-/* What the metrics page says of a series without labels that tell it apart. */
+/* Returns the value on the metrics page of a series without labels of its own. */
 static double metric(struct queue_world *self, const char *name)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf page = ML_BUF_INIT;
@@ -69,7 +69,7 @@ static double metric(struct queue_world *self, const char *name)
     return strtod(at + strlen(series), NULL);
 }
 
-/* What the metrics page says of the depth at a priority. */
+/* Returns the depth at a priority from the metrics page. */
 static double depth(struct queue_world *self, const char *priority)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf page = ML_BUF_INIT;

@@ -9,7 +9,7 @@ struct writer_world {
     struct ml_informer *informer;
     struct fake_call *watch; /* open, at version 5 */
     struct ml_expectations *expectations;
-    /* What done() got last. */
+    /* The last arguments of done(). */
     int done_count;
     struct ml_err err;
     char body[1024];
@@ -155,7 +155,7 @@ static void test_writer_delete_counts_only_when_the_answer_has_a_version(void **
     assert_true(gate_is_open(self));
 }
 
-/* What the server refused did not happen: no question, no trace in the expectations. */
+/* A refused write did not happen: the writer asks no question and leaves no expectation. */
 static void test_writer_refusals_go_up_as_they_are(void **state)
 {
     struct writer_world *self = *state;
