@@ -32,7 +32,7 @@ static struct ml_metric *register_counter(struct ml_controller *self, const char
                                           const char *help)
 {
     return ml_metric_with(
-        ml_metrics_counter(self->cluster->metrics, name, help, ml_metric_labels("controller")),
+        ml_metrics_counter(self->services->metrics, name, help, ml_metric_labels("controller")),
         ml_metric_labels(self->name));
 }
 
@@ -40,7 +40,7 @@ static struct ml_metric *register_gauge(struct ml_controller *self, const char *
                                         const char *help)
 {
     return ml_metric_with(
-        ml_metrics_gauge(self->cluster->metrics, name, help, ml_metric_labels("controller")),
+        ml_metrics_gauge(self->services->metrics, name, help, ml_metric_labels("controller")),
         ml_metric_labels(self->name));
 }
 
@@ -52,7 +52,7 @@ static struct ml_metric *register_reconcile_time(struct ml_controller *self)
         6,    7,   8,    9,   10,   15,  20,   25,  30,  40,  50,  60,
     };
     return ml_metric_with(
-        ml_metrics_histogram(self->cluster->metrics, "controller_runtime_reconcile_time_seconds",
+        ml_metrics_histogram(self->services->metrics, "controller_runtime_reconcile_time_seconds",
                              "Length of a reconcile, waiting for the API server included.",
                              ml_metric_labels("controller"), buckets, ML_COUNT(buckets)),
         ml_metric_labels(self->name));
@@ -62,7 +62,7 @@ static void register_metrics(struct ml_controller *self)
 {
     struct controller_metrics *metrics = &self->metrics;
     struct ml_metric_family *total = ml_metrics_counter(
-        self->cluster->metrics, "controller_runtime_reconcile_total",
+        self->services->metrics, "controller_runtime_reconcile_total",
         "Reconciles by controller and result.", ml_metric_labels("controller", "result"));
     metrics->success = ml_metric_with(total, ml_metric_labels(self->name, "success"));
     metrics->error = ml_metric_with(total, ml_metric_labels(self->name, "error"));
@@ -96,11 +96,11 @@ static void register_metrics(struct ml_controller *self)
     metrics->keys = register_gauge(self, "moonloop_keys",
                                    "Keys that the controller has a record of: queued, or with "
                                    "anything that it keeps for their next reconcile.");
-    if (self->cluster->shard)
+    if (self->services->shard)
         metrics->keys_owned = register_gauge(self, "moonloop_shard_keys_owned",
                                              "Objects that this replica acts on, by controller.");
     self->collector = (struct ml_metrics_collector){.collect = collect_keys, .context = self};
-    ml_metrics_on_collect(self->cluster->metrics, &self->collector);
+    ml_metrics_on_collect(self->services->metrics, &self->collector);
 }
 
 /* ---- versions and changes ---- */
@@ -110,7 +110,7 @@ static void register_metrics(struct ml_controller *self)
 static void enqueue_all_objects(void *context)
 {
     struct ml_controller *self = context;
-    if (self->cluster->standby)
+    if (self->services->standby)
         return;
     const struct ml_store *store = ml_revision_store(self->current);
     size_t cursor = 0;
@@ -193,10 +193,10 @@ static void on_function_failed(void *context, struct ml_revision *revision,
                                const struct ml_err *err)
 {
     struct ml_controller *self = context;
-    ml_error(self->cluster->log, self->name, "watch or when function failed",
+    ml_error(self->services->log, self->name, "watch or when function failed",
              ML_OBJECT_FIELDS(self->name, ml_revision_kind(revision)->kind, ml_object_key(object)),
              ML_ERR_FIELDS(err), ML_REVISION_FIELDS(revision), ML_S("kind", kind->kind));
-    ml_object_warning(self->cluster, self->name, kind, object, "WatchFailed", err->message);
+    ml_object_warning(self->services, self->name, kind, object, "WatchFailed", err->message);
     ml_metric_add(self->metrics.errors, 1);
     if (ml_script_limit_hit(revision->script))
         controller_limit_hit(self, NULL, err);
@@ -213,14 +213,14 @@ static void on_index_failed(void *context, struct ml_revision *revision, const s
         controller_limit_hit(self, NULL, err);
     ml_metric_add(self->metrics.errors, 1);
     if (!ml_repeat_failed(repeat, ml_str_of(err->message),
-                          ml_clock_monotonic(self->cluster->clock)))
+                          ml_clock_monotonic(self->services->clock)))
         return;
-    ml_error(self->cluster->log, self->name,
+    ml_error(self->services->log, self->name,
              "function of an index failed; ctx.list does not find the object in it",
              ML_OBJECT_FIELDS(self->name, revision->declaration->kinds[0].gvk.kind.ptr,
                               ml_object_key(object)),
              ML_ERR_FIELDS(err), ML_REVISION_FIELDS(revision), ML_S("kind", kind->kind));
-    ml_object_warning(self->cluster, self->name, kind, object, "IndexFailed", err->message);
+    ml_object_warning(self->services, self->name, kind, object, "IndexFailed", err->message);
 }
 
 static const struct ml_revision_handler revision_handler = {
@@ -307,36 +307,36 @@ static void report_stopped(void *context)
     self->handler->stopped(self->context, self);
 }
 
-struct ml_controller *ml_controller_new(struct ml_cluster *cluster, const char *name,
+struct ml_controller *ml_controller_new(struct ml_services *services, const char *name,
                                         const struct ml_controller_handler *handler, void *context)
 {
     struct ml_controller *self = ml_new(struct ml_controller);
-    self->cluster = cluster;
+    self->services = services;
     self->name = ml_strdup(name);
     self->handler = handler;
     self->context = context;
     const struct ml_workqueue_opts queue = {
-        .loop = cluster->loop,
+        .loop = services->loop,
         .keys = &self->keys,
-        .metrics = cluster->metrics,
+        .metrics = services->metrics,
         .name = self->name,
         .ready = controller_pump,
         .context = self,
     };
     self->queue = ml_workqueue_new(&queue);
-    self->expectations = ml_expectations_new(&self->keys, cluster->loop, cluster->client,
-                                             cluster->metrics, self->name);
+    self->expectations = ml_expectations_new(&self->keys, services->loop, services->client,
+                                             services->metrics, self->name);
     self->read_sets = ml_read_sets_new(&self->keys);
     controller_make_filter(self);
     self->await = (struct ml_client_await){.again = on_server_answers, .context = self};
-    ml_payer_init(&self->payer, cluster->turns, controller_pump, self);
+    ml_payer_init(&self->payer, services->turns, controller_pump, self);
     ml_list_init(&self->works);
     ml_list_init(&self->lookups);
     ml_task_init(&self->stopped_task, report_stopped, self);
-    ml_timer_init(&self->removal.check, cluster->loop, check_removal, self);
+    ml_timer_init(&self->removal.check, services->loop, check_removal, self);
     register_metrics(self);
-    self->custom = ml_custom_metrics_new(cluster, &self->keys, self->name);
-    ml_timer_init(&self->probe, cluster->loop, controller_pump, self);
+    self->custom = ml_custom_metrics_new(services, &self->keys, self->name);
+    ml_timer_init(&self->probe, services->loop, controller_pump, self);
     return self;
 }
 
@@ -374,7 +374,8 @@ void ml_controller_free(struct ml_controller *self)
 void ml_controller_offer(struct ml_controller *self, struct ml_script *script)
 {
     ml_revision_unref(self->offered);
-    self->offered = ml_revision_new(self->cluster, script, ++self->offers, &revision_handler, self);
+    self->offered = ml_revision_new(self->services, script, ++self->offers, &revision_handler,
+                                    self);
 }
 
 void ml_controller_resync(struct ml_controller *self)
@@ -393,7 +394,7 @@ void ml_controller_reshard(struct ml_controller *self)
     size_t cursor = 0;
     for (struct ml_object *object; (object = ml_store_next(store, &cursor));) {
         struct ml_str key = ml_object_key(object);
-        if (ml_shard_gained(self->cluster->shard, ml_str_of(self->name), key))
+        if (ml_shard_gained(self->services->shard, ml_str_of(self->name), key))
             controller_enqueue_at_start(self, key);
     }
     controller_pump(self);

@@ -21,7 +21,7 @@ struct ml_controller_handler {
 };
 
 /* `name` is copied; it is the label of the metrics. */
-struct ml_controller *ml_controller_new(struct ml_cluster *cluster, const char *name,
+struct ml_controller *ml_controller_new(struct ml_services *services, const char *name,
                                         const struct ml_controller_handler *handler, void *context);
 /* Cancels running reconciles. NULL is fine. */
 void ml_controller_free(struct ml_controller *controller);
@@ -32,7 +32,7 @@ void ml_controller_offer(struct ml_controller *controller, struct ml_script *scr
 /* This replica stands by no longer: enqueues all objects, as after a start. */
 void ml_controller_resync(struct ml_controller *controller);
 
-/* Call it inside `changed` of the cluster's shard: enqueues the keys that this replica gained. */
+/* Call it inside `changed` of the services' shard: enqueues the keys that this replica gained. */
 void ml_controller_reshard(struct ml_controller *controller);
 /* True when no reconcile runs for a key that the shard does not act on. `cut`: ends such
  * reconciles, except those with a write under way. */

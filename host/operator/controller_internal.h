@@ -25,7 +25,7 @@ struct controller_metrics {
 };
 
 struct ml_controller {
-    struct ml_cluster *cluster;
+    struct ml_services *services;
     char *name;
     const struct ml_controller_handler *handler;
     void *context;

@@ -22,7 +22,7 @@ static void batch_load_file(const struct ml_batch *batch, const struct ml_files 
         limits.at_work = ml_crash_marker_at_work(opts->marker);
         limits.version = ml_file_fingerprint(&files->files[index]);
     }
-    if (ml_script_load(opts->cluster, &limits, &view, index, &script, &entry->err) < 0) {
+    if (ml_script_load(opts->services, &limits, &view, index, &script, &entry->err) < 0) {
         entry->verdict = ML_BATCH_REFUSED;
         return;
     }
@@ -307,7 +307,7 @@ struct ml_loader *ml_loader_new(const struct ml_batch_opts *opts,
     self->limits.load_payer = &self->payer;
     self->opts.limits = &self->limits;
     self->loaded = loaded;
-    ml_payer_init(&self->payer, opts->cluster->turns, loader_on_idle, self);
+    ml_payer_init(&self->payer, opts->services->turns, loader_on_idle, self);
     ml_turn_init(&self->turn, loader_on_turn, self);
     return self;
 }

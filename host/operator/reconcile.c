@@ -15,7 +15,7 @@
 #define REASON_UNFINISHED "Finalizing"
 
 struct ml_reconcile {
-    struct ml_cluster *cluster; /* the revision's */
+    struct ml_services *services; /* the revision's */
     char id[ID_LEN + 1];
     struct ml_revision *revision; /* live, or it was when this began */
     struct ml_object *object;
@@ -119,7 +119,7 @@ static struct ml_writer_call *write_finalizer(struct ml_revision *revision,
         .informer = revision->informers[0],
         .key = ml_object_key(object),
     };
-    return ml_writer_send(revision->cluster, &write, done, context);
+    return ml_writer_send(revision->services, &write, done, context);
 }
 
 /* The version of the object in the answer. The caller frees it. */
@@ -131,7 +131,7 @@ static char *version_of_answer(const struct ml_object *object, struct ml_str ans
 
 /* ---- reporting ---- */
 
-void ml_object_warning(struct ml_cluster *cluster, const char *controller,
+void ml_object_warning(struct ml_services *services, const char *controller,
                        const struct ml_kind *kind, const struct ml_object *object,
                        const char *reason, const char *note)
 {
@@ -141,7 +141,7 @@ void ml_object_warning(struct ml_cluster *cluster, const char *controller,
     event.numbers_vary = true;
     event.reason = ml_str_of(reason);
     event.note = ml_str_of(note);
-    ml_recorder_event(cluster->recorder, &event);
+    ml_recorder_event(services->recorder, &event);
 }
 
 static struct ml_event event_of(const struct ml_reconcile *self, bool warning)
@@ -160,7 +160,7 @@ static void record_event(const struct ml_reconcile *self, bool warning, const ch
     event.passing = !warning || self->lasts == LASTS_YES;
     event.reason = ml_str_of(reason);
     event.note = ml_str_of(note);
-    ml_recorder_event(self->cluster->recorder, &event);
+    ml_recorder_event(self->services->recorder, &event);
 }
 
 /* The line of the script in "cnat.lua:12: message"; 0: the message names none. */
@@ -186,7 +186,7 @@ static void log_failure(const struct ml_reconcile *self, const struct ml_repeat 
     const char *controller = self->revision->declaration->name;
     int64_t line = line_of_error(self, self->result.err.message);
     ml_error(
-        self->cluster->log, controller, message,
+        self->services->log, controller, message,
         ML_OBJECT_FIELDS(controller, ml_revision_kind(self->revision)->kind,
                          ml_object_key(self->object)),
         ML_S("reconcileID", self->id), ML_ERROR_TEXT(failure_text(self)),
@@ -239,7 +239,7 @@ static void tell_recovery(const struct ml_reconcile *self, const struct ml_repea
 {
     const char *controller = self->revision->declaration->name;
     if (was->failures > 0 || self->takes_back)
-        ml_info(self->cluster->log, controller, "reconciled again after a failure",
+        ml_info(self->services->log, controller, "reconciled again after a failure",
                 ML_OBJECT_FIELDS(controller, ml_revision_kind(self->revision)->kind,
                                  ml_object_key(self->object)),
                 ML_S("reconcileID", self->id), ML_REPEAT_FIELDS(was, -1));
@@ -247,7 +247,7 @@ static void tell_recovery(const struct ml_reconcile *self, const struct ml_repea
      * Event for each object. */
     const struct ml_event warning = event_of(self, true);
     bool is_told = self->takes_back ||
-                   (was->told && ml_recorder_shows(self->cluster->recorder, &warning));
+                   (was->told && ml_recorder_shows(self->services->recorder, &warning));
     if (is_told && !self->result.finalized && !self->unfinished)
         record_event(self, false, "Reconciled", "the reconcile that failed before has succeeded");
 }
@@ -263,7 +263,7 @@ void ml_reconcile_log_failure(struct ml_reconcile *self, struct ml_keys *keys, i
     struct ml_repeat *repeat = &ml_keys_failures(keys, key)->reconcile;
     repeat->told = repeat->told || failure_reason(self);
     if (failure_is_of_host(self) || !ml_repeat_failed(repeat, ml_str_of(failure_text(self)),
-                                                      ml_clock_monotonic(self->cluster->clock)))
+                                                      ml_clock_monotonic(self->services->clock)))
         return;
     if (self->result.outcome == ML_OUTCOME_INVALID)
         log_failure(self, repeat, retry_ns, "object is invalid; waiting for its correction");
@@ -372,7 +372,7 @@ static struct ml_unkept_patch patch_of_status(const struct ml_reconcile *self, s
         .kept = kept,
         .sent = sent,
         .built_in = ml_group_is_built_in(ml_str_of(ml_revision_kind(self->revision)->group)),
-        .now_ns = ml_clock_monotonic(self->cluster->clock),
+        .now_ns = ml_clock_monotonic(self->services->clock),
     };
 }
 
@@ -394,10 +394,11 @@ static void tell_unkept(const struct ml_reconcile *self, const char *note)
 {
     const char *controller = self->revision->declaration->name;
     const struct ml_kind *kind = ml_revision_kind(self->revision);
-    ml_warn(self->cluster->log, controller, "the API server does not keep what the script returned",
+    ml_warn(self->services->log, controller,
+            "the API server does not keep what the script returned",
             ML_OBJECT_FIELDS(controller, kind->kind, ml_object_key(self->object)),
             ML_S("reconcileID", self->id), ML_REVISION_FIELDS(self->revision), ML_S("error", note));
-    ml_object_warning(self->cluster, controller, kind, self->object, "StatusNotKept", note);
+    ml_object_warning(self->services, controller, kind, self->object, "StatusNotKept", note);
 }
 
 static void tell_names(const struct ml_reconcile *self, struct ml_unkept_names *names)
@@ -476,7 +477,7 @@ static void write_status(struct ml_reconcile *self, struct ml_str patch)
     self->sends_condition = condition.len > 0;
     self->condition_place = condition.len > 0 ? place_of_condition(patch, condition) : 0;
     keep_sent(self, patch);
-    self->writing = ml_writer_send(self->cluster, &write, on_status_written, self);
+    self->writing = ml_writer_send(self->services, &write, on_status_written, self);
 }
 
 static void on_finalizer_added(void *context, struct ml_str body, const struct ml_err *err)
@@ -505,7 +506,7 @@ static bool write_difference(struct ml_reconcile *self, struct ml_str status, st
     struct ml_reconciled reconciled;
     bool says = says_reconciled(self, &reconciled);
     if (ml_status_patch(self->object, status, says ? &reconciled : NULL,
-                        ml_clock_wall(self->cluster->clock), &patch, err) < 0)
+                        ml_clock_wall(self->services->clock), &patch, err) < 0)
         return false;
     if (patch.len > 0 && changes_nothing(self, ml_buf_str(&patch)))
         return false;
@@ -581,7 +582,7 @@ static void learn_of_condition(struct ml_reconcile *self, struct ml_str body,
     if (!is_pruned && !is_refused)
         return;
     revision->without_condition = true;
-    ml_info(self->cluster->log, revision->declaration->name,
+    ml_info(self->services->log, revision->declaration->name,
             "the kind has no status.conditions; failures are not shown on its objects",
             ML_S("controllerKind", ml_revision_kind(revision)->kind), ML_REVISION_FIELDS(revision),
             ML_S(err ? "error" : "", err ? err->message : NULL));
@@ -735,7 +736,7 @@ struct ml_reconcile *ml_reconcile_start(struct ml_revision *revision, struct ml_
                                         const struct ml_reconcile_handler *handler, void *context)
 {
     struct ml_reconcile *self = ml_new(struct ml_reconcile);
-    self->cluster = revision->cluster;
+    self->services = revision->services;
     name_run(self);
     self->revision = ml_revision_ref(revision);
     self->object = ml_object_ref(object);

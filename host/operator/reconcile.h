@@ -62,6 +62,6 @@ bool ml_finalizer_is_former(const struct ml_revision *revision, const struct ml_
 
 /* Reports a problem of an object to its author: an Event of type Warning on the object, from the
  * controller of that name. `reason` in CamelCase; `note` is cut as ml_event says. */
-void ml_object_warning(struct ml_cluster *cluster, const char *controller,
+void ml_object_warning(struct ml_services *services, const char *controller,
                        const struct ml_kind *kind, const struct ml_object *object,
                        const char *reason, const char *note);

@@ -265,7 +265,7 @@ static void report_ready(void *context)
 {
     struct ml_revision *self = context;
     if (!ml_script_index_work(self->script)) {
-        ml_task_defer(&self->ready_task, self->cluster->loop);
+        ml_task_defer(&self->ready_task, self->services->loop);
         return;
     }
     self->handler->ready(self->context, self);
@@ -274,7 +274,7 @@ static void report_ready(void *context)
 static void count_synced_kind(struct ml_revision *self)
 {
     if (--self->unsynced == 0)
-        ml_task_defer(&self->ready_task, self->cluster->loop);
+        ml_task_defer(&self->ready_task, self->services->loop);
 }
 
 static void on_kind_synced(void *context, struct ml_informer *informer)
@@ -302,7 +302,7 @@ static void watch_kind(struct watched_kind *watched, const struct ml_kind *kind)
         count_synced_kind(self);
         return;
     }
-    self->informers[index] = ml_informers_get(self->cluster->informers, kind,
+    self->informers[index] = ml_informers_get(self->services->informers, kind,
                                               &watched->declared->selection);
     watched->listener = (struct ml_listener){
         .change = on_watched_change,
@@ -318,8 +318,8 @@ static void log_waiting(struct watched_kind *watched, const struct ml_err *err)
     const struct ml_revision *self = watched->revision;
     const struct ml_gvk *gvk = &watched->declared->gvk;
     if (ml_repeat_failed(&watched->repeat, ml_str_of(err->message),
-                         ml_clock_monotonic(self->cluster->clock)))
-        ml_warn(self->cluster->log, self->declaration->name,
+                         ml_clock_monotonic(self->services->clock)))
+        ml_warn(self->services->log, self->declaration->name,
                 err->kind == ML_ENOT_FOUND ? "kind is not installed; waiting for it"
                                            : "kind cannot be looked up; trying again",
                 ML_S("controller", self->declaration->name), ML_ERR_FIELDS(err),
@@ -346,17 +346,17 @@ static void on_kind_resolved(void *context, const struct ml_kind *kind, const st
 static void resolve_kind(void *context)
 {
     struct watched_kind *watched = context;
-    watched->resolving = ml_discovery_resolve(watched->revision->cluster->discovery,
+    watched->resolving = ml_discovery_resolve(watched->revision->services->discovery,
                                               &watched->declared->gvk, on_kind_resolved, watched);
 }
 
-struct ml_revision *ml_revision_new(struct ml_cluster *cluster, struct ml_script *script,
+struct ml_revision *ml_revision_new(struct ml_services *services, struct ml_script *script,
                                     int64_t number, const struct ml_revision_handler *handler,
                                     void *context)
 {
     struct ml_revision *self = ml_new(struct ml_revision);
     self->refs = 1;
-    self->cluster = cluster;
+    self->services = services;
     self->script = script;
     self->unkept.budget = ml_script_budget(script);
     self->number = number;
@@ -377,7 +377,7 @@ struct ml_revision *ml_revision_new(struct ml_cluster *cluster, struct ml_script
         struct watched_kind *watched = &self->watched[i];
         watched->revision = self;
         watched->declared = &self->declaration->kinds[i];
-        ml_timer_init(&watched->retry, cluster->loop, resolve_kind, watched);
+        ml_timer_init(&watched->retry, services->loop, resolve_kind, watched);
         resolve_kind(watched);
     }
     return self;

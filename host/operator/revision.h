@@ -38,7 +38,7 @@ struct ml_revision_handler {
 
 /* For others to read; changed by revision.c alone. */
 struct ml_revision {
-    struct ml_cluster *cluster;
+    struct ml_services *services;
     struct ml_script *script;
     const struct ml_declaration *declaration; /* of the script */
     int64_t number;                           /* counts the versions of the controller */
@@ -73,7 +73,7 @@ struct ml_revision {
 /* Takes over the caller's reference to `script`, which is a controller, and begins to look up its
  * kinds. The result has one reference; each run takes its own, so that an old version ends with its
  * last run. */
-struct ml_revision *ml_revision_new(struct ml_cluster *cluster, struct ml_script *script,
+struct ml_revision *ml_revision_new(struct ml_services *services, struct ml_script *script,
                                     int64_t number, const struct ml_revision_handler *handler,
                                     void *context);
 

@@ -84,7 +84,7 @@ static void feed_report_missing(struct feed *feed, const struct ml_files *files)
         struct ml_err err;
         slot->missing = true;
         if (!slot->controller) { /* a file that was refused is gone: nothing is wrong any more */
-            ml_info(feed->scripts->cluster->log, "scripts", "a script that never ran is gone",
+            ml_info(feed->scripts->services->log, "scripts", "a script that never ran is gone",
                     ML_S("source", feed->source->name), ML_S("script", slot->file));
             slot_free(slot);
             continue;
@@ -115,7 +115,7 @@ static void feed_report_unknown(struct feed *feed, struct ml_str name)
         "moonloop.dev/remove: no script here has the controller '" ML_STR_FMT
         "'; put its script back to have its finalizers taken off",
         ML_STR_ARG(name));
-    ml_warn(feed->scripts->cluster->log, "scripts", "no such controller to remove",
+    ml_warn(feed->scripts->services->log, "scripts", "no such controller to remove",
             ML_S("source", feed->source->name), ML_S("error", note));
     ml_source_report(feed->source, true, "ControllerUnknown", note);
 }
@@ -184,7 +184,7 @@ static bool feed_works(void *context)
 {
     const struct feed *feed = context;
     const struct ml_scripts *self = feed->scripts;
-    if (self->cluster->standby)
+    if (self->services->standby)
         return false;
     ml_list_each_entry (const struct slot, slot, &self->slots)
         if (slot->feed == feed && !slot->missing && !slot->removed &&
@@ -245,7 +245,7 @@ static void feed_on_trouble(void *context, struct ml_source *source, const struc
     struct feed *feed = context;
     struct ml_scripts *self = feed->scripts;
     feed->trouble = *err;
-    ml_error(self->cluster->log, "scripts", "no scripts to read; running scripts keep running",
+    ml_error(self->services->log, "scripts", "no scripts to read; running scripts keep running",
              ML_S("source", source->name), ML_ERR(err));
     ml_source_report(source, true, "ScriptsMissing", err->message);
     feed_remove_controllers(feed);
@@ -259,8 +259,8 @@ static void feed_open_last_good(struct feed *feed)
     if (!self->marker)
         return;
     const struct ml_last_good_opts opts = {
-        .loop = self->cluster->loop,
-        .log = self->cluster->log,
+        .loop = self->services->loop,
+        .log = self->services->log,
         .folder = ml_crash_marker_folder(self->marker),
         .source = feed->source->name,
         .works = feed_works,
@@ -282,7 +282,7 @@ static bool feed_is_empty(const struct feed *feed)
 static void feed_init(struct feed *feed, struct ml_scripts *scripts, struct ml_source *source)
 {
     const struct ml_batch_opts opts = {
-        .cluster = scripts->cluster,
+        .services = scripts->services,
         .limits = &scripts->limits,
         .marker = scripts->marker,
         .known = feed_knows,
@@ -297,7 +297,7 @@ static void feed_init(struct feed *feed, struct ml_scripts *scripts, struct ml_s
         .trouble = ML_ERR_INIT,
         .loader = ml_loader_new(&opts, feed_on_loaded),
     };
-    ml_timer_init(&feed->missing, scripts->cluster->loop, feed_remove_missing, feed);
+    ml_timer_init(&feed->missing, scripts->services->loop, feed_remove_missing, feed);
     feed_open_last_good(feed);
 }
 
@@ -380,39 +380,40 @@ static void scripts_on_all_stopped(void *context)
     self->stopped(self->stopped_context);
 }
 
-struct ml_scripts *ml_scripts_new(struct ml_cluster *cluster, const struct ml_script_limits *limits,
+struct ml_scripts *ml_scripts_new(struct ml_services *services,
+                                  const struct ml_script_limits *limits,
                                   struct ml_crash_marker *marker)
 {
     struct ml_scripts *self = ml_new(struct ml_scripts);
-    self->cluster = cluster;
+    self->services = services;
     self->limits = *limits;
     self->marker = marker;
     ml_task_init(&self->stopped_task, scripts_on_all_stopped, self);
     ml_list_init(&self->slots);
     ml_list_init(&self->dead);
-    self->refusals = ml_metrics_counter(cluster->metrics, "moonloop_script_refused_total",
+    self->refusals = ml_metrics_counter(services->metrics, "moonloop_script_refused_total",
                                         "Script versions refused, by file.",
                                         ml_metric_labels("file"));
     self->refused = ml_metrics_gauge(
-        cluster->metrics, "moonloop_script_refused",
+        services->metrics, "moonloop_script_refused",
         "1 while the newest version of the file is refused, and an older one or none runs.",
         ml_metric_labels("file"));
     self->quarantines = ml_metrics_counter(
-        cluster->metrics, "moonloop_script_quarantined_total",
+        services->metrics, "moonloop_script_quarantined_total",
         "Script versions refused because the process died while running them, by file.",
         ml_metric_labels("file"));
-    self->loads = ml_metrics_counter(cluster->metrics, "moonloop_script_loaded_total",
+    self->loads = ml_metrics_counter(services->metrics, "moonloop_script_loaded_total",
                                      "Script versions that went live.",
                                      ml_metric_labels("controller"));
     self->without_file = ml_metric_only(ml_metrics_gauge(
-        cluster->metrics, "moonloop_controllers_without_file",
+        services->metrics, "moonloop_controllers_without_file",
         "Controllers that keep running although their script file is gone.", NULL));
     self->not_working = ml_metric_only(
-        ml_metrics_gauge(cluster->metrics, "moonloop_scripts_not_working",
+        ml_metrics_gauge(services->metrics, "moonloop_scripts_not_working",
                          "Scripts that are not live, or lack a kind or a right.", NULL));
     self->collector = (struct ml_metrics_collector){.collect = collect_not_working,
                                                     .context = self};
-    ml_metrics_on_collect(cluster->metrics, &self->collector);
+    ml_metrics_on_collect(services->metrics, &self->collector);
     return self;
 }
 
@@ -488,7 +489,7 @@ void ml_scripts_stop(struct ml_scripts *self, void (*done)(void *context), void 
     self->stopped = done;
     self->stopped_context = context;
     if (self->running == 0)
-        ml_task_defer(&self->stopped_task, self->cluster->loop);
+        ml_task_defer(&self->stopped_task, self->services->loop);
     ml_list_each_entry (struct slot, slot, &self->slots) {
         if (slot->successor)
             ml_controller_stop(slot->successor);

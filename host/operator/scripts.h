@@ -11,7 +11,8 @@ struct ml_scripts;
 
 /* `limits` is copied. `marker` (borrowed; NULL: none is kept) shows which version runs; the
  * versions that it has in quarantine are refused. */
-struct ml_scripts *ml_scripts_new(struct ml_cluster *cluster, const struct ml_script_limits *limits,
+struct ml_scripts *ml_scripts_new(struct ml_services *services,
+                                  const struct ml_script_limits *limits,
                                   struct ml_crash_marker *marker);
 void ml_scripts_free(struct ml_scripts *scripts); /* cancels running reconciles; NULL is fine */
 

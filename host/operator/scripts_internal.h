@@ -39,7 +39,7 @@ struct slot {
 };
 
 struct ml_scripts {
-    struct ml_cluster *cluster;
+    struct ml_services *services;
     struct ml_script_limits limits;
     struct ml_crash_marker *marker; /* NULL: none is kept */
     struct feed feeds[SOURCES_MAX];

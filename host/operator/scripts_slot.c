@@ -56,7 +56,7 @@ void slot_refuse(struct slot *slot, const struct ml_err *err, bool quarantined,
                               ? "script refused; the last good version keeps running"
                               : "script refused";
     slot->why = *err;
-    ml_error(self->cluster->log, "scripts", message, ML_S("source", slot->feed->source->name),
+    ml_error(self->services->log, "scripts", message, ML_S("source", slot->feed->source->name),
              ML_ERR_FIELDS(err), ML_S("script", slot->file));
     ml_metric_add(ml_metric_with(self->refusals, ml_metric_labels(slot->file)), 1);
     slot_show_refused(slot, true);
@@ -123,7 +123,7 @@ static void slot_report_removed(const struct slot *slot, const struct ml_control
         "%s: controller %s is removed; moonloop.dev/%s was taken off %zu objects; what stays: %zu "
         "objects of %s, and the objects that they own",
         slot->file, name, name, count, objects, kind);
-    ml_info(self->cluster->log, "scripts", "controller is removed; its objects stay",
+    ml_info(self->services->log, "scripts", "controller is removed; its objects stay",
             ML_S("controller", name), ML_S("controllerKind", kind),
             ML_S("source", slot->feed->source->name), ML_S("script", slot->file),
             ML_I("finalizers", (int64_t)count), ML_I("objects", (int64_t)objects));
@@ -182,7 +182,7 @@ void slot_remove(struct slot *slot)
     struct ml_controller *controller = slot->controller;
     if (!controller || ml_controller_is_removed(controller))
         return;
-    ml_info(slot->feed->scripts->cluster->log, "scripts", "controller is being removed",
+    ml_info(slot->feed->scripts->services->log, "scripts", "controller is being removed",
             ML_S("controller", ml_controller_name(controller)),
             ML_S("source", slot->feed->source->name), ML_S("script", slot->file));
     ml_controller_remove(controller);
@@ -226,7 +226,7 @@ static void slot_on_live(void *context, struct ml_controller *controller, bool f
     const char *name = ml_controller_name(controller);
     ML_AUTO_FREE char *note = ml_asprintf("%s: controller %s runs the new version", slot->file,
                                           name);
-    ml_info(self->cluster->log, "scripts", first ? "script is live" : "new version is live",
+    ml_info(self->services->log, "scripts", first ? "script is live" : "new version is live",
             ML_S("controller", name), ML_S("source", slot->feed->source->name),
             ML_S("script", slot->file));
     ml_metric_add(ml_metric_with(self->loads, ml_metric_labels(name)), 1);
@@ -257,7 +257,7 @@ static void slot_on_stopped(void *context, struct ml_controller *controller)
         break;
     }
     if (--self->running == 0 && self->stopping)
-        ml_task_defer(&self->stopped_task, self->cluster->loop);
+        ml_task_defer(&self->stopped_task, self->services->loop);
 }
 
 static const struct ml_controller_handler controller_handler = {
@@ -272,7 +272,7 @@ static struct ml_controller *slot_new_controller(struct slot *slot, const char *
     struct ml_scripts *self = slot->feed->scripts;
     self->running++;
     (void)ml_metric_with(self->loads, ml_metric_labels(name));
-    return ml_controller_new(self->cluster, name, &controller_handler, slot);
+    return ml_controller_new(self->services, name, &controller_handler, slot);
 }
 
 size_t scripts_list_without_file(const struct ml_scripts *self, struct ml_buf *names)

@@ -69,7 +69,7 @@ struct script_stress {
 
 struct ml_script {
     size_t references;
-    struct ml_cluster *cluster;
+    struct ml_services *cluster;
     struct ml_script_limits limits; /* with defaults: none is 0 */
     struct script_stress stress;
     struct ml_budget memory; /* of Lua, and of data that the host holds for it: limits.c */

@@ -79,7 +79,7 @@ const struct ml_author *ml_authors_of_deletion(const struct ml_authors *authors,
 /* ---- one write ---- */
 
 struct ml_writer_call {
-    struct ml_cluster *cluster;
+    struct ml_services *services;
     const struct ml_kind *kind;
     enum ml_verb verb;
     char *ns;
@@ -128,9 +128,9 @@ static void writer_accept_written(struct ml_writer_call *call, struct ml_str bod
 {
     uint64_t rv = writer_note_expectation(call, body);
     const char *controller = ml_expectations_controller(call->expectations);
-    ml_authors_note(call->cluster->authors, call->kind, rv, controller, ml_str_of(call->key));
+    ml_authors_note(call->services->authors, call->kind, rv, controller, ml_str_of(call->key));
     if (call->verb == ML_VERB_DELETE && call->uid)
-        ml_authors_note_deletion(call->cluster->authors, ml_str_of(call->uid), controller,
+        ml_authors_note_deletion(call->services->authors, ml_str_of(call->uid), controller,
                                  ml_str_of(call->key));
     writer_finish(call, body, NULL);
 }
@@ -223,7 +223,7 @@ static void writer_read_back(struct ml_writer_call *call)
         .name = ml_str_of(call->name),
         .budget = call->budget,
     };
-    call->sent = ml_client_send(call->cluster->client, &request, writer_on_read_back, call);
+    call->sent = ml_client_send(call->services->client, &request, writer_on_read_back, call);
 }
 
 static void writer_on_answer(void *context, struct ml_str body, const struct ml_err *err)
@@ -252,12 +252,12 @@ static void writer_keep_guards(struct ml_writer_call *call, const struct ml_clie
     }
 }
 
-struct ml_writer_call *ml_writer_send(struct ml_cluster *cluster, const struct ml_write *write,
+struct ml_writer_call *ml_writer_send(struct ml_services *services, const struct ml_write *write,
                                       ml_client_done *done, void *context)
 {
     const struct ml_client_request *request = &write->request;
     struct ml_writer_call *call = ml_new(struct ml_writer_call);
-    call->cluster = cluster;
+    call->services = services;
     call->kind = request->kind;
     call->verb = request->verb;
     call->ns = ml_str_dup(request->ns);
@@ -270,7 +270,7 @@ struct ml_writer_call *ml_writer_send(struct ml_cluster *cluster, const struct m
     call->done = done;
     call->context = context;
     writer_keep_guards(call, request);
-    call->sent = ml_client_send(cluster->client, request, writer_on_answer, call);
+    call->sent = ml_client_send(services->client, request, writer_on_answer, call);
     return call;
 }
 

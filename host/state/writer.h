@@ -17,8 +17,8 @@
 #pragma once
 
 #include "base/map.h"
-#include "state/cluster.h"
 #include "state/expectations.h"
+#include "state/services.h"
 
 struct ml_writer_call;
 
@@ -32,7 +32,7 @@ struct ml_write {
 
 /* `body`: the object after the write (for a delete: the object or a Status), valid during the
  * call. As ml_client_done otherwise: later from the loop, never inside this call. */
-struct ml_writer_call *ml_writer_send(struct ml_cluster *cluster, const struct ml_write *write,
+struct ml_writer_call *ml_writer_send(struct ml_services *services, const struct ml_write *write,
                                       ml_client_done *done, void *context);
 void ml_writer_cancel(struct ml_writer_call *call); /* `done` does not come; NULL is fine */
 

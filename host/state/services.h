@@ -1,5 +1,5 @@
-/* L4 state. Shared by controllers and scripts: one struct instead of globals. All borrowed; the
- * operator (operator/operator.h) creates and frees them. */
+/* L4 state. The services that all controllers and scripts of an operator share, in one struct
+ * instead of globals. All borrowed; the operator (operator/operator.h) creates and frees them. */
 #pragma once
 
 #include "base/budget.h"
@@ -12,7 +12,7 @@
 
 struct ml_authors;
 
-struct ml_cluster {
+struct ml_services {
     struct ml_loop *loop;
     struct ml_clock *clock;
     struct ml_random *random;
