@@ -50,7 +50,7 @@ end
 
 
 -- The module of a file: a C file with its header, and with the header that only files of its family share:
--- "state/informer" for host/state/informer.c, informer.h and informer_internal.h.
+-- "operator/scripts" for host/operator/scripts.c, scripts.h and scripts_internal.h.
 local function module_of(path)
   return (path:gsub("%.[ch]$", ""):gsub("_internal$", ""))
 end

@@ -5,7 +5,7 @@
 #include "cluster/world.h"
 #include "codec/json.h"
 #include "include/moonloop.h"
-#include "operator/path_watch.h"
+#include "operator/files.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -3,7 +3,6 @@
 
 #include "codec/json.h"
 #include "operator/files.h"
-#include "operator/path_watch.h"
 
 struct manifest_path {
     struct ml_dev_manifests *all;

@@ -1,4 +1,4 @@
-/* Called by the operator's webhooks (webhook_object.c). Objects are compared member by member, down
+/* Called by the operator's webhooks (webhook_review.c). Objects are compared member by member, down
  * to a depth at which a level's members, read again for each level, do not cost more than the rest.
  */
 #include "codec/json_patch.h"

@@ -1,5 +1,5 @@
-/* Reads and writes the list of finalizers. script/finalizer.c and operator/finalizer.c add one,
- * operator/finalizer.c removes it. */
+/* Reads and writes the list of finalizers. script/finalizer.c and operator/reconcile.c add one,
+ * operator/reconcile.c removes it. */
 #include "kube/finalizers.h"
 
 #include "codec/json.h"

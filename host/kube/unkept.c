@@ -1,5 +1,5 @@
 /* Fields that the server does not keep as they are sent (unkept.h). Called for the status that a
- * script returned (reconcile_status.c), and by ctx.patch. */
+ * script returned (reconcile.c), and by ctx.patch. */
 #include "kube/unkept.h"
 
 #include "base/clock.h"

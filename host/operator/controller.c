@@ -1,20 +1,17 @@
-/* A controller's life, the versions of its script, its circuit, and its share of the keys.
- * scripts.c makes it; revision.c tells it of changes, which pass from here to enqueue_filter.c. */
+/* A controller's life: it is made, runs one version of its script after the other, answers
+ * questions of its state, is removed or stops. Changes that a revision reports pass from here to
+ * the enqueue filter. */
 #include "operator/controller_internal.h"
 
 #include "base/escape.h"
 #include "kube/object_diff.h"
 
+/* Reconciles that were under way may still add finalizers, and a replica that stands by waits for
+ * the one that acts: so the cache is looked at again and again. */
+#define REMOVAL_CHECK_NS (100 * ML_NS_PER_MS)
+
 #define VAIN_FAILURES 13                /* in a row, after 5 ms, 10 ms, … 10 s: in all 20 s */
 #define VAIN_PAUSE_NS (8 * ML_NS_PER_S) /* of the circuit: it was open for 15 s by then */
-
-bool controller_acts(const struct ml_controller *self, struct ml_str key)
-{
-    const struct ml_cluster *cluster = self->cluster;
-    if (cluster->standby)
-        return false;
-    return !cluster->shard || ml_shard_acts(cluster->shard, ml_str_of(self->name), key);
-}
 
 /* ---- metrics ---- */
 
@@ -35,7 +32,7 @@ static struct ml_metric *register_counter(struct ml_controller *self, const char
                                           const char *help)
 {
     return ml_metric_with(
-        ml_metrics_counter(self->cluster->metrics, name, help, ml_metric_labels("controller")),
+        ml_metrics_counter(self->services->metrics, name, help, ml_metric_labels("controller")),
         ml_metric_labels(self->name));
 }
 
@@ -43,7 +40,7 @@ static struct ml_metric *register_gauge(struct ml_controller *self, const char *
                                         const char *help)
 {
     return ml_metric_with(
-        ml_metrics_gauge(self->cluster->metrics, name, help, ml_metric_labels("controller")),
+        ml_metrics_gauge(self->services->metrics, name, help, ml_metric_labels("controller")),
         ml_metric_labels(self->name));
 }
 
@@ -55,7 +52,7 @@ static struct ml_metric *register_reconcile_time(struct ml_controller *self)
         6,    7,   8,    9,   10,   15,  20,   25,  30,  40,  50,  60,
     };
     return ml_metric_with(
-        ml_metrics_histogram(self->cluster->metrics, "controller_runtime_reconcile_time_seconds",
+        ml_metrics_histogram(self->services->metrics, "controller_runtime_reconcile_time_seconds",
                              "Length of a reconcile, waiting for the API server included.",
                              ml_metric_labels("controller"), buckets, ML_COUNT(buckets)),
         ml_metric_labels(self->name));
@@ -65,7 +62,7 @@ static void register_metrics(struct ml_controller *self)
 {
     struct controller_metrics *metrics = &self->metrics;
     struct ml_metric_family *total = ml_metrics_counter(
-        self->cluster->metrics, "controller_runtime_reconcile_total",
+        self->services->metrics, "controller_runtime_reconcile_total",
         "Reconciles by controller and result.", ml_metric_labels("controller", "result"));
     metrics->success = ml_metric_with(total, ml_metric_labels(self->name, "success"));
     metrics->error = ml_metric_with(total, ml_metric_labels(self->name, "error"));
@@ -99,96 +96,21 @@ static void register_metrics(struct ml_controller *self)
     metrics->keys = register_gauge(self, "moonloop_keys",
                                    "Keys that the controller has a record of: queued, or with "
                                    "anything that it keeps for their next reconcile.");
-    if (self->cluster->shard)
+    if (self->services->shard)
         metrics->keys_owned = register_gauge(self, "moonloop_shard_keys_owned",
                                              "Objects that this replica acts on, by controller.");
     self->collector = (struct ml_metrics_collector){.collect = collect_keys, .context = self};
-    ml_metrics_on_collect(self->cluster->metrics, &self->collector);
-}
-
-/* ---- the circuit ---- */
-
-static int64_t controller_now(const struct ml_controller *self)
-{
-    return ml_clock_monotonic(self->cluster->clock);
-}
-
-static void notify_circuit(struct ml_controller *self, bool open, const char *note)
-{
-    ml_metric_set(self->metrics.circuit_open, open);
-    self->handler->circuit(self->context, self, open, note);
-}
-
-static void report_circuit_opened(struct ml_controller *self, struct ml_object *object,
-                                  const struct ml_err *err)
-{
-    ML_AUTO_FREE char *note = ml_asprintf(
-        "%d times in a row a limit ended the script of controller %s; one object at a "
-        "time tries it, with pauses, until it works or is changed: %s",
-        ML_CIRCUIT_HITS_MAX, self->name, err->message);
-    ml_error(self->cluster->log, self->name,
-             "script runs into its limits again and again; its circuit is open",
-             CONTROLLER_FIELDS(self), ML_ERR_FIELDS(err), ML_REVISION_FIELDS(self->current),
-             ML_F("pause_seconds", (double)self->circuit.pause_ns / (double)ML_NS_PER_S));
-    if (object)
-        ml_object_warning(self->cluster, self->name, ml_revision_kind(self->current), object,
-                          "CircuitOpen", note);
-    notify_circuit(self, true, note);
-}
-
-static void report_circuit_closed(struct ml_controller *self)
-{
-    ML_AUTO_FREE char *note = ml_asprintf("controller %s works within its limits again",
-                                          self->name);
-    ml_info(self->cluster->log, self->name,
-            "script works within its limits again; its circuit is closed", CONTROLLER_FIELDS(self),
-            ML_REVISION_FIELDS(self->current));
-    notify_circuit(self, false, note);
-}
-
-/* No timer while a probe is under way: its end decides. */
-static void start_probe_timer(struct ml_controller *self)
-{
-    int64_t wait_ns = ml_circuit_wait(&self->circuit, controller_now(self));
-    if (wait_ns > 0 && wait_ns < INT64_MAX)
-        ml_timer_start(&self->probe, wait_ns);
-}
-
-void controller_limit_hit(struct ml_controller *self, struct ml_object *object,
-                          const struct ml_err *err)
-{
-    if (ml_circuit_hit(&self->circuit, controller_now(self)))
-        report_circuit_opened(self, object, err);
-    start_probe_timer(self);
-}
-
-static void hurry_probe(struct ml_controller *self)
-{
-    ml_circuit_hurry(&self->circuit);
-    start_probe_timer(self);
-}
-
-void controller_circuit_close(struct ml_controller *self)
-{
-    ml_timer_stop(&self->probe);
-    if (ml_circuit_success(&self->circuit))
-        report_circuit_closed(self);
+    ml_metrics_on_collect(self->services->metrics, &self->collector);
 }
 
 /* ---- versions and changes ---- */
 
-void controller_enqueue_at_start(struct ml_controller *self, struct ml_str key)
-{
-    controller_note_cause(self, key, "start", ML_STR(""));
-    ml_workqueue_add(self->queue, key, ML_PRIORITY_LOW);
-}
-
-/* All there is, behind whatever somebody changes meanwhile. What is another replica's does not
- * wait in the queue: who gets it later begins with all there is. */
+/* Enqueues all objects, behind edits, except those of other replicas: a replica that gets one later
+ * enqueues it then. */
 static void enqueue_all_objects(void *context)
 {
     struct ml_controller *self = context;
-    if (self->cluster->standby)
+    if (self->services->standby)
         return;
     const struct ml_store *store = ml_revision_store(self->current);
     size_t cursor = 0;
@@ -238,7 +160,7 @@ static void on_change_of_key(void *context, struct ml_str key, const struct ml_c
     if (!controller_acts(self, key))
         return;
     if (self->circuit.state == ML_CIRCUIT_OPEN && change_is_edit(change))
-        hurry_probe(self);
+        controller_hurry_probe(self);
     struct ml_verdict verdict = ml_enqueue_filter_changed(self->filter, key, change);
     controller_follow_verdict(self, key, &verdict);
 }
@@ -261,23 +183,6 @@ static void on_named_change(void *context, size_t kind, const struct ml_change *
     }
 }
 
-void controller_release_key(struct ml_controller *self, struct ml_str key)
-{
-    ml_workqueue_remove(self->queue, key);
-    ml_enqueue_filter_gone(self->filter, key);
-    ml_read_sets_drop(self->read_sets, key);
-    ml_custom_metrics_gone(self->custom, key);
-    ml_keys_forget_failures(&self->keys, key);
-    free(ml_keys_take_cause(&self->keys, key));
-    controller_forget_lookups(self, key);
-}
-
-void controller_forget_key(struct ml_controller *self, struct ml_str key)
-{
-    ml_expectations_clear(self->expectations, key);
-    controller_release_key(self, key);
-}
-
 static void on_object_gone(void *context, struct ml_str key)
 {
     controller_forget_key(context, key);
@@ -288,10 +193,10 @@ static void on_function_failed(void *context, struct ml_revision *revision,
                                const struct ml_err *err)
 {
     struct ml_controller *self = context;
-    ml_error(self->cluster->log, self->name, "watch or when function failed",
+    ml_error(self->services->log, self->name, "watch or when function failed",
              ML_OBJECT_FIELDS(self->name, ml_revision_kind(revision)->kind, ml_object_key(object)),
              ML_ERR_FIELDS(err), ML_REVISION_FIELDS(revision), ML_S("kind", kind->kind));
-    ml_object_warning(self->cluster, self->name, kind, object, "WatchFailed", err->message);
+    ml_object_warning(self->services, self->name, kind, object, "WatchFailed", err->message);
     ml_metric_add(self->metrics.errors, 1);
     if (ml_script_limit_hit(revision->script))
         controller_limit_hit(self, NULL, err);
@@ -307,14 +212,15 @@ static void on_index_failed(void *context, struct ml_revision *revision, const s
     if (ml_script_limit_hit(revision->script) && revision == self->current)
         controller_limit_hit(self, NULL, err);
     ml_metric_add(self->metrics.errors, 1);
-    if (!ml_repeat_failed(repeat, ml_str_of(err->message), controller_now(self)))
+    if (!ml_repeat_failed(repeat, ml_str_of(err->message),
+                          ml_clock_monotonic(self->services->clock)))
         return;
-    ml_error(self->cluster->log, self->name,
+    ml_error(self->services->log, self->name,
              "function of an index failed; ctx.list does not find the object in it",
              ML_OBJECT_FIELDS(self->name, revision->declaration->kinds[0].gvk.kind.ptr,
                               ml_object_key(object)),
              ML_ERR_FIELDS(err), ML_REVISION_FIELDS(revision), ML_S("kind", kind->kind));
-    ml_object_warning(self->cluster, self->name, kind, object, "IndexFailed", err->message);
+    ml_object_warning(self->services, self->name, kind, object, "IndexFailed", err->message);
 }
 
 static const struct ml_revision_handler revision_handler = {
@@ -327,6 +233,64 @@ static const struct ml_revision_handler revision_handler = {
     .index_failed = on_index_failed,
     .function_failed = on_function_failed,
 };
+
+/* ---- removal ---- */
+
+/* Each object that carries the finalizer, or only the first. Returns whether there is one. */
+static bool find_carriers(struct ml_controller *self, bool enqueue)
+{
+    const struct ml_store *store = ml_revision_store(self->current);
+    size_t cursor = 0;
+    bool found = false;
+    for (struct ml_object *object; (object = ml_store_next(store, &cursor));) {
+        if (!ml_finalizer_carries(self->current, object))
+            continue;
+        found = true;
+        if (!enqueue)
+            return true;
+        if (controller_acts(self, ml_object_key(object)))
+            controller_enqueue_at_start(self, ml_object_key(object));
+    }
+    return found;
+}
+
+/* Once the running reconciles have ended and the cache shows their writes, no further object gets
+ * our finalizer. */
+static void check_removal(void *context)
+{
+    struct ml_controller *self = context;
+    if (!self->current || self->in_flight > 0 || !ml_expectations_all_shown(self->expectations)) {
+        ml_timer_start(&self->removal.check, REMOVAL_CHECK_NS);
+        return;
+    }
+    bool found = find_carriers(self, !self->removal.swept);
+    self->removal.swept = true;
+    if (found) {
+        ml_timer_start(&self->removal.check, REMOVAL_CHECK_NS);
+        controller_pump(self);
+        return;
+    }
+    self->handler->removed(self->context, self, self->removal.released);
+}
+
+void ml_controller_remove(struct ml_controller *self)
+{
+    if (self->removal.on || self->stopping)
+        return;
+    self->removal.on = true;
+    ml_timer_start(&self->removal.check, 0);
+}
+
+bool ml_controller_is_removed(const struct ml_controller *self)
+{
+    return self->removal.on && !self->stopping;
+}
+
+size_t ml_controller_objects(const struct ml_controller *self, const char **out_kind)
+{
+    *out_kind = self->current ? ml_revision_kind(self->current)->kind : "";
+    return self->current ? ml_store_len(ml_revision_store(self->current)) : 0;
+}
 
 /* ---- life ---- */
 
@@ -343,36 +307,36 @@ static void report_stopped(void *context)
     self->handler->stopped(self->context, self);
 }
 
-struct ml_controller *ml_controller_new(struct ml_cluster *cluster, const char *name,
+struct ml_controller *ml_controller_new(struct ml_services *services, const char *name,
                                         const struct ml_controller_handler *handler, void *context)
 {
     struct ml_controller *self = ml_new(struct ml_controller);
-    self->cluster = cluster;
+    self->services = services;
     self->name = ml_strdup(name);
     self->handler = handler;
     self->context = context;
     const struct ml_workqueue_opts queue = {
-        .loop = cluster->loop,
+        .loop = services->loop,
         .keys = &self->keys,
-        .metrics = cluster->metrics,
+        .metrics = services->metrics,
         .name = self->name,
         .ready = controller_pump,
         .context = self,
     };
     self->queue = ml_workqueue_new(&queue);
-    self->expectations = ml_expectations_new(&self->keys, cluster->loop, cluster->client,
-                                             cluster->metrics, self->name);
+    self->expectations = ml_expectations_new(&self->keys, services->loop, services->client,
+                                             services->metrics, self->name);
     self->read_sets = ml_read_sets_new(&self->keys);
     controller_make_filter(self);
     self->await = (struct ml_client_await){.again = on_server_answers, .context = self};
-    ml_payer_init(&self->payer, cluster->turns, controller_pump, self);
+    ml_payer_init(&self->payer, services->turns, controller_pump, self);
     ml_list_init(&self->works);
     ml_list_init(&self->lookups);
     ml_task_init(&self->stopped_task, report_stopped, self);
-    controller_removal_init(self);
+    ml_timer_init(&self->removal.check, services->loop, check_removal, self);
     register_metrics(self);
-    self->custom = ml_custom_metrics_new(cluster, &self->keys, self->name);
-    ml_timer_init(&self->probe, cluster->loop, controller_pump, self);
+    self->custom = ml_custom_metrics_new(services, &self->keys, self->name);
+    ml_timer_init(&self->probe, services->loop, controller_pump, self);
     return self;
 }
 
@@ -410,7 +374,8 @@ void ml_controller_free(struct ml_controller *self)
 void ml_controller_offer(struct ml_controller *self, struct ml_script *script)
 {
     ml_revision_unref(self->offered);
-    self->offered = ml_revision_new(self->cluster, script, ++self->offers, &revision_handler, self);
+    self->offered = ml_revision_new(self->services, script, ++self->offers, &revision_handler,
+                                    self);
 }
 
 void ml_controller_resync(struct ml_controller *self)
@@ -429,7 +394,7 @@ void ml_controller_reshard(struct ml_controller *self)
     size_t cursor = 0;
     for (struct ml_object *object; (object = ml_store_next(store, &cursor));) {
         struct ml_str key = ml_object_key(object);
-        if (ml_shard_gained(self->cluster->shard, ml_str_of(self->name), key))
+        if (ml_shard_gained(self->services->shard, ml_str_of(self->name), key))
             controller_enqueue_at_start(self, key);
     }
     controller_pump(self);
@@ -498,9 +463,9 @@ bool ml_controller_fails(const struct ml_controller *self, struct ml_buf *why)
     return true;
 }
 
-bool ml_controller_sees(const struct ml_controller *self, struct ml_buf *why)
+bool ml_controller_stays_synced(const struct ml_controller *self, struct ml_buf *why)
 {
-    return ml_revision_sees(self->current, why);
+    return ml_revision_stays_synced(self->current, why);
 }
 
 bool ml_controller_misses_kind(const struct ml_controller *self)
@@ -509,7 +474,7 @@ bool ml_controller_misses_kind(const struct ml_controller *self)
     return revision && ml_revision_misses_kind(revision);
 }
 
-bool ml_controller_lacks(const struct ml_controller *self, struct ml_buf *why)
+bool ml_controller_is_synced(const struct ml_controller *self, struct ml_buf *why)
 {
-    return self->offered && ml_revision_lacks(self->offered, why);
+    return !self->offered || ml_revision_is_synced(self->offered, why);
 }

@@ -21,7 +21,7 @@ struct ml_controller_handler {
 };
 
 /* `name` is copied; it is the label of the metrics. */
-struct ml_controller *ml_controller_new(struct ml_cluster *cluster, const char *name,
+struct ml_controller *ml_controller_new(struct ml_services *services, const char *name,
                                         const struct ml_controller_handler *handler, void *context);
 /* Cancels running reconciles. NULL is fine. */
 void ml_controller_free(struct ml_controller *controller);
@@ -32,7 +32,7 @@ void ml_controller_offer(struct ml_controller *controller, struct ml_script *scr
 /* This replica stands by no longer: enqueues all objects, as after a start. */
 void ml_controller_resync(struct ml_controller *controller);
 
-/* Call it inside `changed` of the cluster's shard: enqueues the keys that this replica gained. */
+/* Call it inside `changed` of the services' shard: enqueues the keys that this replica gained. */
 void ml_controller_reshard(struct ml_controller *controller);
 /* True when no reconcile runs for a key that the shard does not act on. `cut`: ends such
  * reconciles, except those with a write under way. */
@@ -51,8 +51,8 @@ size_t ml_controller_objects(const struct ml_controller *controller, const char 
  * when running ones have ended. */
 void ml_controller_stop(struct ml_controller *controller);
 
-/* When it works next by itself, as ml_workqueue_next; 0 while a revision is being prepared. What
- * has failed for about twenty seconds does not count: another try will most likely fail as well. */
+/* When it works next by itself, as ml_workqueue_next; 0 while a revision is being prepared. A key
+ * that has failed for about twenty seconds does not count: it will most likely fail again. */
 int64_t ml_controller_next(const struct ml_controller *controller);
 /* Appends a line if objects failed when they were reconciled last, and are to be tried again: which
  * one, and why. False: there is none. */
@@ -67,9 +67,9 @@ struct ml_script *ml_controller_offered(const struct ml_controller *controller);
  * there is none. */
 bool ml_controller_webhook(struct ml_controller *controller, struct ml_webhook_target *out);
 
-/* For a live controller, as ml_revision_sees. */
-bool ml_controller_sees(const struct ml_controller *controller, struct ml_buf *why);
 /* As ml_revision_misses_kind, of the current revision, or else of the offered one. */
 bool ml_controller_misses_kind(const struct ml_controller *controller);
-/* As ml_revision_lacks, of the offered revision; false when there is none. */
-bool ml_controller_lacks(const struct ml_controller *controller, struct ml_buf *why);
+/* As ml_revision_is_synced, of the offered revision; true when there is none. */
+bool ml_controller_is_synced(const struct ml_controller *controller, struct ml_buf *why);
+/* As ml_revision_stays_synced, of a live controller. */
+bool ml_controller_stays_synced(const struct ml_controller *controller, struct ml_buf *why);

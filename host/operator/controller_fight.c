@@ -1,7 +1,9 @@
-/* Keys that are slowed (enqueue_filter.h): who changes the same field, and how that is told. */
+/* Keys that are slowed (enqueue_filter.h): finds the other side, which changes the same field, and
+ * reports both. */
 #include "operator/controller_internal.h"
 
 #include "codec/json.h"
+#include "state/writer.h"
 
 #define LOOKUPS_MAX       16 /* at a time; with more, the other side stays unnamed */
 #define LOOKUP_TIMEOUT_MS 10000
@@ -39,7 +41,7 @@ const char *controller_author_of(void *context, struct ml_str key, const struct 
                                  bool *own)
 {
     struct ml_controller *self = context;
-    const struct ml_authors *authors = self->cluster->authors;
+    const struct ml_authors *authors = self->services->authors;
     const struct ml_author *author = change->new ? ml_authors_of(authors,
                                                                  ml_informer_kind(change->informer),
                                                                  ml_object_rv_number(change->new))
@@ -58,7 +60,7 @@ static void record_slowed(struct ml_controller *self, struct ml_str key, const c
 {
     const struct ml_object *object = self->current ? controller_object(self, key) : NULL;
     if (object)
-        ml_object_warning(self->cluster, self->name, ml_revision_kind(self->current), object,
+        ml_object_warning(self->services, self->name, ml_revision_kind(self->current), object,
                           reason, note);
 }
 
@@ -73,8 +75,8 @@ static void tell_slowed(struct ml_controller *self, struct ml_str key, const cha
               : ml_asprintf("each run changes what brings the next one: %s; it is slowed down",
                             fields);
     struct ml_repeat *repeat = &ml_keys_failures(&self->keys, key)->slowed;
-    if (ml_repeat_failed(repeat, ml_str_of(note), ml_clock_monotonic(self->cluster->clock)))
-        ml_warn(self->cluster->log, self->name,
+    if (ml_repeat_failed(repeat, ml_str_of(note), ml_clock_monotonic(self->services->clock)))
+        ml_warn(self->services->log, self->name,
                 other ? "somebody else changes the same field in turn; slowing this controller down"
                       : "script wakes itself; slowing it down",
                 CONTROLLER_KEY_FIELDS(self, key), ML_S(other ? "other" : "", other),
@@ -203,7 +205,7 @@ static void read_object(void *context)
         .name = ml_str_of(lookup->name),
         .timeout_ms = LOOKUP_TIMEOUT_MS,
     };
-    lookup->call = ml_client_send(lookup->controller->cluster->client, &request, on_object_read,
+    lookup->call = ml_client_send(lookup->controller->services->client, &request, on_object_read,
                                   lookup);
 }
 
@@ -220,7 +222,7 @@ static void look_up_other(struct ml_controller *self, struct ml_str key,
     lookup->name = ml_str_dup(ml_object_name(object));
     lookup->field = ml_strdup(slowed->field);
     ml_list_push(&self->lookups, &lookup->node);
-    ml_timer_init(&lookup->timer, self->cluster->loop, read_object, lookup);
+    ml_timer_init(&lookup->timer, self->services->loop, read_object, lookup);
     ml_timer_start(&lookup->timer, slowed->pause_ns / 2);
 }
 
@@ -233,31 +235,31 @@ static bool looks_up(const struct ml_controller *self, struct ml_str key)
     return false;
 }
 
-/* The answer to the rival's write may have come after its change; now it is there. */
-static const char *name_rival(struct ml_controller *self, const struct ml_slowed *slowed)
+/* The answer to the write of the other side may have come after its change; now it is there. */
+static const char *name_other_side(struct ml_controller *self, const struct ml_slowed *slowed)
 {
-    if (slowed->rival)
-        return slowed->rival;
+    if (slowed->other_side)
+        return slowed->other_side;
     const struct ml_author *author = ml_authors_of(
-        self->cluster->authors, ml_informer_kind(slowed->change->informer), slowed->rival_rv);
+        self->services->authors, ml_informer_kind(slowed->change->informer), slowed->other_side_rv);
     return author ? name_author(self, author) : NULL;
 }
 
 void controller_key_slowed(struct ml_controller *self, struct ml_str key,
                            const struct ml_slowed *slowed)
 {
-    const char *rival = slowed->fight ? name_rival(self, slowed) : NULL;
-    bool is_unknown = slowed->fight && !rival;
+    const char *other_side = slowed->fight ? name_other_side(self, slowed) : NULL;
+    bool is_unknown = slowed->fight && !other_side;
     ml_metric_add(self->metrics.slowed, 1);
     if (is_unknown && *slowed->field && slowed->change->new && !looks_up(self, key))
         look_up_other(self, key, slowed);
     else
-        tell_slowed(self, key, slowed->fields, is_unknown ? "another client" : rival);
+        tell_slowed(self, key, slowed->fields, is_unknown ? "another client" : other_side);
 }
 
 void controller_key_hot(struct ml_controller *self, struct ml_str key)
 {
-    ml_warn(self->cluster->log, self->name,
+    ml_warn(self->services->log, self->name,
             "script asks to be called again at once, again and again; slowing it down",
             CONTROLLER_KEY_FIELDS(self, key));
     ml_metric_add(self->metrics.slowed, 1);

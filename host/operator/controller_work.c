@@ -1,5 +1,6 @@
-/* The keys of a controller, from the enqueue filter to the end of their reconcile: who may begin,
- * and what becomes of a key that has ended. */
+/* The keys of a controller, from the verdict of the enqueue filter to the end of their reconcile:
+ * which are this replica's, which may begin, which function is called for their object, the circuit
+ * that holds them back, and the decision about a key that has ended. */
 #include "operator/controller_internal.h"
 
 /* Keys of low priority under way at once, so that an edit finds the loop, the client and the server
@@ -22,14 +23,28 @@ struct work {
     struct ml_list node;
 };
 
+bool controller_acts(const struct ml_controller *self, struct ml_str key)
+{
+    const struct ml_services *services = self->services;
+    if (services->standby)
+        return false;
+    return !services->shard || ml_shard_acts(services->shard, ml_str_of(self->name), key);
+}
+
 void controller_note_cause(struct ml_controller *self, struct ml_str key, const char *what,
                            struct ml_str object_key)
 {
-    if (!self->cluster->log || self->cluster->log->level > ML_LOG_DEBUG)
+    if (!self->services->log || self->services->log->level > ML_LOG_DEBUG)
         return;
     ml_keys_set_cause(
         &self->keys, key,
         ml_asprintf("%s%s" ML_STR_FMT, what, object_key.len ? " " : "", ML_STR_ARG(object_key)));
+}
+
+void controller_enqueue_at_start(struct ml_controller *self, struct ml_str key)
+{
+    controller_note_cause(self, key, "start", ML_STR(""));
+    ml_workqueue_add(self->queue, key, ML_PRIORITY_LOW);
 }
 
 /* "Pod default/x: status.phase". */
@@ -74,11 +89,6 @@ void controller_follow_verdict(struct ml_controller *self, struct ml_str key,
     ml_verdict_fini(verdict);
 }
 
-struct ml_object *controller_object(const struct ml_controller *self, struct ml_str key)
-{
-    return ml_store_get(ml_revision_store(self->current), key);
-}
-
 void controller_make_filter(struct ml_controller *self)
 {
     const struct ml_enqueue_filter_questions questions = {
@@ -86,13 +96,96 @@ void controller_make_filter(struct ml_controller *self)
         .uncertain = on_asked_if_uncertain,
         .author = controller_author_of,
         /* In virtual time such a key takes nobody's core, and `moonloop test` reports it. */
-        .slows_hot_keys = ml_turns_metered(self->cluster->turns),
+        .slows_hot_keys = ml_turns_metered(self->services->turns),
     };
-    self->filter = ml_enqueue_filter_new(&self->keys, self->cluster->loop, self->expectations,
+    self->filter = ml_enqueue_filter_new(&self->keys, self->services->loop, self->expectations,
                                          &questions, self);
 }
 
-/* What the cache shows of it is not what the server has. */
+void controller_release_key(struct ml_controller *self, struct ml_str key)
+{
+    ml_workqueue_remove(self->queue, key);
+    ml_enqueue_filter_gone(self->filter, key);
+    ml_read_sets_drop(self->read_sets, key);
+    ml_custom_metrics_gone(self->custom, key);
+    ml_keys_forget_failures(&self->keys, key);
+    free(ml_keys_take_cause(&self->keys, key));
+    controller_forget_lookups(self, key);
+}
+
+void controller_forget_key(struct ml_controller *self, struct ml_str key)
+{
+    ml_expectations_clear(self->expectations, key);
+    controller_release_key(self, key);
+}
+
+/* ---- the circuit ---- */
+
+static void notify_circuit(struct ml_controller *self, bool open, const char *note)
+{
+    ml_metric_set(self->metrics.circuit_open, open);
+    self->handler->circuit(self->context, self, open, note);
+}
+
+static void report_circuit_opened(struct ml_controller *self, struct ml_object *object,
+                                  const struct ml_err *err)
+{
+    ML_AUTO_FREE char *note = ml_asprintf(
+        "%d times in a row a limit ended the script of controller %s; one object at a "
+        "time tries it, with pauses, until it works or is changed: %s",
+        ML_CIRCUIT_HITS_MAX, self->name, err->message);
+    ml_error(self->services->log, self->name,
+             "script runs into its limits again and again; its circuit is open",
+             CONTROLLER_FIELDS(self), ML_ERR_FIELDS(err), ML_REVISION_FIELDS(self->current),
+             ML_F("pause_seconds", (double)self->circuit.pause_ns / (double)ML_NS_PER_S));
+    if (object)
+        ml_object_warning(self->services, self->name, ml_revision_kind(self->current), object,
+                          "CircuitOpen", note);
+    notify_circuit(self, true, note);
+}
+
+static void report_circuit_closed(struct ml_controller *self)
+{
+    ML_AUTO_FREE char *note = ml_asprintf("controller %s works within its limits again",
+                                          self->name);
+    ml_info(self->services->log, self->name,
+            "script works within its limits again; its circuit is closed", CONTROLLER_FIELDS(self),
+            ML_REVISION_FIELDS(self->current));
+    notify_circuit(self, false, note);
+}
+
+/* No timer while a probe is under way: its end decides. */
+static void start_probe_timer(struct ml_controller *self)
+{
+    int64_t wait_ns = ml_circuit_wait(&self->circuit, ml_clock_monotonic(self->services->clock));
+    if (wait_ns > 0 && wait_ns < INT64_MAX)
+        ml_timer_start(&self->probe, wait_ns);
+}
+
+void controller_limit_hit(struct ml_controller *self, struct ml_object *object,
+                          const struct ml_err *err)
+{
+    if (ml_circuit_hit(&self->circuit, ml_clock_monotonic(self->services->clock)))
+        report_circuit_opened(self, object, err);
+    start_probe_timer(self);
+}
+
+void controller_circuit_close(struct ml_controller *self)
+{
+    ml_timer_stop(&self->probe);
+    if (ml_circuit_success(&self->circuit))
+        report_circuit_closed(self);
+}
+
+void controller_hurry_probe(struct ml_controller *self)
+{
+    ml_circuit_hurry(&self->circuit);
+    start_probe_timer(self);
+}
+
+/* ---- the end of a run ---- */
+
+/* The server has another version of the object than the cache. */
 static void mark_cache_stale(struct ml_controller *self, struct ml_str key)
 {
     const struct ml_object *object = controller_object(self, key);
@@ -119,7 +212,7 @@ static bool has_failed_for(const struct work *work, int64_t ns)
 {
     const struct ml_controller *self = work->controller;
     int64_t since_ns = ml_workqueue_failing_since(self->queue, work->key);
-    return ml_clock_monotonic(self->cluster->clock) - since_ns >= ns;
+    return ml_clock_monotonic(self->services->clock) - since_ns >= ns;
 }
 
 /* Puts a key that failed into its backoff, which the next answer of a server that gave none ends.
@@ -131,19 +224,19 @@ static int64_t back_off(const struct work *work, unsigned doublings, const struc
     int64_t delay_ns = ml_workqueue_add_rate_limited(self->queue, work->key, work->priority,
                                                      doublings);
     if ((ml_client_unanswered(err) || err->http == 401) && has_failed_for(work, TOLD_AFTER_NS / 2))
-        ml_client_doubt(self->cluster->client);
+        ml_client_doubt(self->services->client);
     if (ml_client_unanswered(err)) {
         ml_workqueue_await_server(self->queue, work->key);
-        ml_client_await(self->cluster->client, &self->await);
+        ml_client_await(self->services->client, &self->await);
     }
     return delay_ns;
 }
 
-/* What becomes of the key (machinery of controller-runtime's reconcileHandler). The newest
- * result decides about the timer: one that an earlier run asked for is taken back. A key keeps
- * its priority, so that what fails or comes regularly since the start does not crowd out edits;
- * an instant that was asked for is work that is due, whatever brought it up. Returns in how many ns
- * it is tried again after a failure; -1: not by itself. */
+/* Decides when the key runs next (as controller-runtime's reconcileHandler). The newest result sets
+ * the timer, and cancels the one of an earlier run. A key keeps its priority, so that edits stay
+ * ahead of keys that fail, or come regularly, since the start; at an instant that the script asked
+ * for, the key has normal priority. Returns in how many ns the key is tried again after a failure;
+ * -1: not by itself. */
 static int64_t requeue_key(const struct work *work, const struct ml_result *result)
 {
     struct ml_controller *self = work->controller;
@@ -164,7 +257,7 @@ static int64_t requeue_key(const struct work *work, const struct ml_result *resu
         if (result->requeue_at_ns >= 0)
             requeue_after(
                 work, ML_PRIORITY_NORMAL,
-                ml_ns_between(ml_clock_wall(self->cluster->clock), result->requeue_at_ns));
+                ml_ns_between(ml_clock_wall(self->services->clock), result->requeue_at_ns));
         /* The object that went with its last finalizer has no later version that the cache could
          * wait for: the server is asked before finalize is called for it once more. */
         if (result->finalized)
@@ -198,7 +291,7 @@ static void end_work(struct work *work, bool good)
 void controller_end_when_idle(struct ml_controller *self)
 {
     if (self->stopping && self->in_flight == 0)
-        ml_task_defer(&self->stopped_task, self->cluster->loop);
+        ml_task_defer(&self->stopped_task, self->services->loop);
 }
 
 /* For ml_controller_fails. */
@@ -243,7 +336,7 @@ static void log_reconciled(const struct work *work, const struct ml_result *resu
 {
     const struct ml_controller *self = work->controller;
     bool good = result->outcome == ML_OUTCOME_OK;
-    ml_debug(self->cluster->log, self->name, "reconciled", CONTROLLER_KEY_FIELDS(self, work->key),
+    ml_debug(self->services->log, self->name, "reconciled", CONTROLLER_KEY_FIELDS(self, work->key),
              ML_S("reconcileID", ml_reconcile_id(work->reconcile)),
              ML_S(good ? "" : "error", result->err.message),
              ML_S(good ? "" : "errorKind", ml_err_name(result->err.kind)),
@@ -273,13 +366,13 @@ void controller_report_reads_off(struct ml_controller *self)
     if (!why || self->reads_off == revision->number)
         return;
     self->reads_off = revision->number;
-    ml_info(self->cluster->log, self->name,
+    ml_info(self->services->log, self->name,
             "what a reconcile reads does not decide about its result; every change wakes it",
             CONTROLLER_FIELDS(self), ML_REVISION_FIELDS(revision), ML_S("reason", why));
 }
 
-/* What the run read decides which changes wake the key from now on; also those that came
- * meanwhile. */
+/* The reads of the run decide which changes wake the key from now on, those that came meanwhile
+ * included. */
 static void keep_reads(const struct work *work, const struct ml_result *result, bool wrote_status)
 {
     struct ml_controller *self = work->controller;
@@ -317,7 +410,7 @@ static void on_reconciled(void *context, const struct ml_result *result, bool wr
 {
     struct work *work = context;
     struct ml_controller *self = work->controller;
-    int64_t took_ns = ml_clock_monotonic(self->cluster->clock) - work->started_ns;
+    int64_t took_ns = ml_clock_monotonic(self->services->clock) - work->started_ns;
     count_reconciled(&self->metrics, result, took_ns);
     log_reconciled(work, result, took_ns);
     update_circuit(work, result);
@@ -329,17 +422,17 @@ static void on_reconciled(void *context, const struct ml_result *result, bool wr
     end_run(work);
     end_work(work, result->outcome == ML_OUTCOME_OK && !result->finalized);
     controller_end_when_idle(self);
-    if (self->cluster->shard)
-        ml_shard_settled(self->cluster->shard);
+    if (self->services->shard)
+        ml_shard_settled(self->services->shard);
     controller_pump(self);
 }
 
 static bool on_asked_if_lasting(void *context)
 {
     struct work *work = context;
-    const struct ml_cluster *cluster = work->controller->cluster;
-    int64_t answers_ns = ml_clock_monotonic(cluster->clock) -
-                         ml_client_answers_since(cluster->client);
+    const struct ml_services *services = work->controller->services;
+    int64_t answers_ns = ml_clock_monotonic(services->clock) -
+                         ml_client_answers_since(services->client);
     return answers_ns >= TOLD_AFTER_NS && has_failed_for(work, TOLD_AFTER_NS);
 }
 
@@ -352,14 +445,33 @@ static void on_expectations_satisfied(void *context, struct ml_str key)
         ml_workqueue_add(self->queue, key, ML_PRIORITY_NORMAL);
 }
 
+/* ---- the start of a run ---- */
+
+/* Chooses the function that is called for the object; false: none. */
+static bool choose_call(const struct ml_controller *self, const struct ml_object *object,
+                        enum ml_reconcile_call *out)
+{
+    bool carries = ml_finalizer_carries(self->current, object);
+    bool finalizes = self->current->declaration->finalizes && !self->removal.on;
+    if (carries && !finalizes)
+        *out = ML_CALL_RELEASE;
+    else if (!ml_object_deleting(object) && ml_finalizer_is_former(self->current, object))
+        *out = ML_CALL_TAKE_OVER;
+    else if (ml_object_deleting(object))
+        *out = ML_CALL_FINALIZE;
+    else
+        *out = ML_CALL_RECONCILE;
+    return carries || (*out == ML_CALL_RECONCILE && !self->removal.on);
+}
+
 /* The object of a key; NULL for one that is gone, or going without our finalizer: what it owns goes
  * with it, and nothing new must appear under it. NULL as well for what is another replica's by now.
  * `out`: what is to be called for it. */
-static struct ml_object *object_to_reconcile(struct ml_controller *self, struct ml_str key,
-                                             enum ml_reconcile_call *out)
+static struct ml_object *prepare_key(struct ml_controller *self, struct ml_str key,
+                                     enum ml_reconcile_call *out)
 {
     struct ml_object *object = controller_object(self, key);
-    if (object && controller_acts(self, key) && controller_call_of(self, object, out))
+    if (object && controller_acts(self, key) && choose_call(self, object, out))
         return object;
     if (!object) {
         controller_forget_key(self, key);
@@ -388,16 +500,16 @@ static void on_live_read_failed(struct work *work, const struct ml_err *err)
     int64_t retry_ns = back_off(work, 0, err);
     struct ml_repeat *repeat = &ml_keys_failures(&self->keys, work->key)->reconcile;
     if (!object || err->kind == ML_ECANCELED || !on_asked_if_lasting(work)) {
-        ml_debug(self->cluster->log, self->name, "the cache is behind; trying again",
+        ml_debug(self->services->log, self->name, "the cache is behind; trying again",
                  CONTROLLER_KEY_FIELDS(self, work->key), ML_ERR_FIELDS(err));
         return;
     }
     ML_AUTO_FREE char *note = ml_asprintf("the object cannot be read: %s", err->message);
     repeat->told = true;
-    ml_object_warning(self->cluster, self->name, ml_revision_kind(self->current), object,
+    ml_object_warning(self->services, self->name, ml_revision_kind(self->current), object,
                       "ReconcileFailed", note);
-    if (ml_repeat_failed(repeat, ml_str_of(note), ml_clock_monotonic(self->cluster->clock)))
-        ml_error(self->cluster->log, self->name,
+    if (ml_repeat_failed(repeat, ml_str_of(note), ml_clock_monotonic(self->services->clock)))
+        ml_error(self->services->log, self->name,
                  "the object cannot be read, and is not reconciled; trying again",
                  CONTROLLER_KEY_FIELDS(self, work->key), ML_ERR_FIELDS(err),
                  ML_REPEAT_FIELDS(repeat, retry_ns));
@@ -407,7 +519,7 @@ static void on_live_read(void *context, const struct ml_err *err)
 {
     struct work *work = context;
     struct ml_controller *self = work->controller;
-    struct ml_object *object = err ? NULL : object_to_reconcile(self, work->key, &work->call);
+    struct ml_object *object = err ? NULL : prepare_key(self, work->key, &work->call);
     work->live_read = NULL;
     if (object) {
         start_reconcile(work, object);
@@ -434,7 +546,7 @@ static bool key_pauses(struct ml_controller *self, struct ml_str key, enum ml_pr
 static void begin_key(struct ml_controller *self, struct ml_str key, enum ml_priority priority)
 {
     enum ml_reconcile_call call = ML_CALL_RECONCILE;
-    struct ml_object *object = object_to_reconcile(self, key, &call);
+    struct ml_object *object = prepare_key(self, key, &call);
     if (!object || key_pauses(self, key, priority, call) ||
         !ml_expectations_satisfied(self->expectations, key, on_expectations_satisfied, self)) {
         ml_workqueue_done(self->queue, key);
@@ -445,7 +557,7 @@ static void begin_key(struct ml_controller *self, struct ml_str key, enum ml_pri
     work->key = key;
     work->priority = priority;
     work->call = call;
-    work->started_ns = ml_clock_monotonic(self->cluster->clock);
+    work->started_ns = ml_clock_monotonic(self->services->clock);
     work->cause = ml_keys_take_cause(&self->keys, key);
     work->probes = ml_call_runs_script(call) && ml_circuit_begin(&self->circuit);
     ml_list_push(&self->works, &work->node);
@@ -461,18 +573,18 @@ static void begin_key(struct ml_controller *self, struct ml_str key, enum ml_pri
 static bool circuit_lets_begin(const struct ml_controller *self)
 {
     return self->removal.on || self->circuit.state == ML_CIRCUIT_CLOSED ||
-           ml_circuit_wait(&self->circuit, ml_clock_monotonic(self->cluster->clock)) == 0;
+           ml_circuit_wait(&self->circuit, ml_clock_monotonic(self->services->clock)) == 0;
 }
 
-/* Is there room for one more, and down to which priority? Nothing begins while the reconciled kind
- * cannot be watched: what is made for an owner that is long gone is collected at once, and that
- * would bring the owner up again. Nor while another turn of this controller waits, or it has used
- * more than its share of the CPU: what is changed until then goes first. */
+/* Is there room for one more, and down to which priority? All keys wait while the reconciled kind
+ * is not watched: a child of an owner that is long gone is collected at once, and that would wake
+ * the owner again. They also wait while another turn of this controller waits, or while it has used
+ * more than its share of the CPU: edits that come until then go first. */
 static bool may_begin_another(const struct ml_controller *self, enum ml_priority *out_least)
 {
     bool all = self->low_in_flight < LOW_IN_FLIGHT_MAX;
     *out_least = all ? ML_PRIORITY_LOW : ML_PRIORITY_NORMAL;
-    return self->current && !self->stopping && !self->cluster->standby &&
+    return self->current && !self->stopping && !self->services->standby &&
            ml_payer_idle(&self->payer) && circuit_lets_begin(self) &&
            !ml_informer_is_degraded(self->current->informers[0]) &&
            self->in_flight < self->current->declaration->concurrency_max;
@@ -502,7 +614,7 @@ static void cut_lost_work(struct work *work)
     struct ml_controller *self = work->controller;
     ml_live_read_cancel(work->live_read);
     if (work->reconcile) {
-        ml_warn(self->cluster->log, self->name,
+        ml_warn(self->services->log, self->name,
                 "another replica gets this object; ended between two writes",
                 CONTROLLER_KEY_FIELDS(self, work->key),
                 ML_S("reconcileID", ml_reconcile_id(work->reconcile)));

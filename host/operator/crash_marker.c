@@ -1,6 +1,6 @@
-/* What --state-dir keeps from one process to the next: which version of a script ran when the
- * process died (the crash marker), and the last good set of files to run instead. moonloop.c opens
- * the marker, scripts.c the sets. */
+/* The folder of --state-dir keeps two things from one process to the next: the version of a script
+ * that ran when the process died (the crash marker), and the last good set of files to run
+ * instead. moonloop.c opens the marker, scripts.c the sets. */
 #include "operator/crash_marker.h"
 
 #include <errno.h>

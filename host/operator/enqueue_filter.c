@@ -218,7 +218,7 @@ static bool is_status_only(const struct ml_change *change)
 
 /* ---- changes by others ---- */
 
-static void note_contest(void *context, const struct ml_field_change *field)
+static void note_conflict(void *context, const struct ml_field_change *field)
 {
     struct visit *visit = context;
     struct field_ref ref = ref_of(visit, field);
@@ -227,8 +227,8 @@ static void note_contest(void *context, const struct ml_field_change *field)
     if (field && (field->part & PARTS_OF_EDITS) &&
         !field_rates_is_slowed(&visit->entry->rates, ref))
         visit->is_edit = true;
-    field_rates_contest(&visit->entry->rates, ref, visit->author,
-                        ml_object_rv_number(ml_change_object(visit->change)), now_of(visit->self));
+    field_rates_conflict(&visit->entry->rates, ref, visit->author,
+                         ml_object_rv_number(ml_change_object(visit->change)), now_of(visit->self));
 }
 
 static bool is_leaving(const struct ml_change *change)
@@ -258,7 +258,7 @@ static void note_change_by_other(struct ml_enqueue_filter *self, struct ml_str k
     hash_owners(change, owners);
     if (is_known || (change->reconciled ? !came_or_went : came_or_went)) {
         visit.entry = entry = entry_get(self, key);
-        visit_change(&visit, note_contest);
+        visit_change(&visit, note_conflict);
     }
     if (!entry)
         return;
@@ -320,8 +320,8 @@ static void slow_key(struct visit *visit, struct ml_slowed *out)
         .change = visit->change,
         .field = ml_buf_take(&visit->first),
         .fight = visit->verdict.fight,
-        .rival = visit->verdict.rival ? ml_strdup(visit->verdict.rival) : NULL,
-        .rival_rv = visit->verdict.rival_rv,
+        .other_side = visit->verdict.other_side ? ml_strdup(visit->verdict.other_side) : NULL,
+        .other_side_rv = visit->verdict.other_side_rv,
         .pause_ns = entry->rates.paused_until_ns - now_of(visit->self),
     };
     entry->slowed = true;
@@ -417,7 +417,7 @@ void ml_verdict_fini(struct ml_verdict *verdict)
 {
     free(verdict->slowed.fields);
     free(verdict->slowed.field);
-    free(verdict->slowed.rival);
+    free(verdict->slowed.other_side);
     for (size_t i = 0; i < verdict->held_count; i++)
         ml_change_unref(&verdict->held[i]);
     free(verdict->held);

@@ -52,8 +52,8 @@ struct ml_slowed {
     char *field;                    /* the first of these, as ml_object_diff names it; empty: the
                                        object was made or deleted */
     bool fight;                     /* somebody else changes them, too */
-    char *rival;                    /* its name; NULL: not known when its change came */
-    uint64_t rival_rv;              /* the version that it wrote last */
+    char *other_side;               /* its name; NULL: not known when its change came */
+    uint64_t other_side_rv;         /* the version that it wrote last */
     int64_t pause_ns;
 };
 

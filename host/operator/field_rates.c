@@ -1,4 +1,5 @@
-/* How often the runs of a key change each field (field_rates.h). For enqueue_filter.c. */
+/* Counts how often the runs of a key change each field, and pauses a key that changes one too often
+ * (field_rates.h). */
 #include "operator/field_rates.h"
 
 #include "base/clock.h"
@@ -9,7 +10,7 @@
 #define EXPLAINED_NS (240 * ML_NS_PER_MS) /* a twenty-fifth of that */
 #define FIGHT_NS     (30 * ML_NS_PER_S)   /* two a minute */
 #define KEPT_NS      (60 * ML_NS_PER_S)   /* a field is known this long, with nothing counted */
-#define CONTEST_NS   SELF_NS              /* the same, when only somebody else changed it */
+#define CONFLICT_NS  SELF_NS              /* the same, when only somebody else changed it */
 #define QUIET_NS     (60 * ML_NS_PER_S)   /* after a pause: the next one is the first again */
 #define RESTLESS_NS  (10 * ML_NS_PER_S)   /* a key that changes a field three times in this time */
 
@@ -24,19 +25,19 @@ struct field_rate {
     int64_t changed_ns; /* by a run; 0: never */
     int64_t pause_ns;   /* 0: it is not slowed */
     bool own;           /* of the object that is reconciled */
-    bool explained, contested, counted;
-    bool fights;                /* a contest was counted */
+    bool explained, in_conflict, counted;
+    bool fights;                /* a conflict was counted */
     bool soft;                  /* each change was explained: the pause does not grow */
-    uint64_t other, last_other; /* the values of the contest, and of the one before; 0: none */
-    char *author;               /* of the contest */
-    uint64_t contest_rv;
-    char *rival; /* of the fight */
+    uint64_t other, last_other; /* the values of the conflict, and of the one before; 0: none */
+    char *author;               /* of the conflict */
+    uint64_t conflict_rv;
+    char *other_side; /* of the fight */
 };
 
 static void rate_fini(struct field_rate *rate)
 {
     free(ml_take(&rate->author));
-    free(ml_take(&rate->rival));
+    free(ml_take(&rate->other_side));
 }
 
 void field_rates_fini(struct field_rates *rates)
@@ -118,16 +119,16 @@ void field_rates_explain(struct field_rates *rates, uint64_t object, const uint6
             rates->list[i].explained = true;
 }
 
-void field_rates_contest(struct field_rates *rates, struct field_ref ref, const char *author,
-                         uint64_t rv, int64_t now_ns)
+void field_rates_conflict(struct field_rates *rates, struct field_ref ref, const char *author,
+                          uint64_t rv, int64_t now_ns)
 {
     struct field_rate *rate = rate_get(rates, ref, 1, now_ns);
     if (!rate)
         return;
-    rate->contested = true;
+    rate->in_conflict = true;
     rate->other = ref.value;
-    rate->contest_rv = rv;
-    rate->kept_until_ns = ML_MAX(rate->kept_until_ns, now_ns + CONTEST_NS);
+    rate->conflict_rv = rv;
+    rate->kept_until_ns = ML_MAX(rate->kept_until_ns, now_ns + CONFLICT_NS);
     if (!author)
         return;
     free(rate->author);
@@ -142,15 +143,15 @@ bool field_rates_fill(int64_t *empty_ns, int64_t cost_ns, int64_t size_ns, int64
 
 /* Two that merge their parts into one list, as conditions, do not fight: each leaves the other's
  * part alone. They do when a list is as this run's last change left it. */
-static bool is_contest(const struct field_rate *rate, struct field_ref ref)
+static bool is_conflict(const struct field_rate *rate, struct field_ref ref)
 {
-    if (!rate->contested)
+    if (!rate->in_conflict)
         return false;
     return !ref.is_list || (rate->changed_ns != 0 && rate->ref.value == ref.value);
 }
 
-/* The pause is over, and then there was peace: as if nothing had been. A rival is slowed, too: its
- * pause adds to this one's, and may be the next longer one. */
+/* The pause is over, and then there was peace: as if nothing had been. The other side is slowed,
+ * too: its pause adds to this one's, and may be the next longer one. */
 static void forget_after_peace(struct field_rate *rate, int64_t now_ns)
 {
     int64_t pause_ns = rate->fights ? 3 * rate->pause_ns : rate->pause_ns;
@@ -158,7 +159,7 @@ static void forget_after_peace(struct field_rate *rate, int64_t now_ns)
         return;
     rate->pause_ns = rate->self_empty_ns = rate->fight_empty_ns = rate->return_empty_ns = 0;
     rate->fights = false;
-    free(ml_take(&rate->rival));
+    free(ml_take(&rate->other_side));
 }
 
 /* `over`: it has been changed too often. True: it is slowed, for `pause_ns`. */
@@ -176,13 +177,13 @@ static bool rate_slow(struct field_rate *rate, bool over, bool full, bool by_edi
     return rate->pause_ns > 0;
 }
 
-static void note_rival(struct field_rate *rate)
+static void note_other_side(struct field_rate *rate)
 {
     rate->fights = true;
     if (!rate->author)
         return;
-    free(rate->rival);
-    rate->rival = ml_take(&rate->author);
+    free(rate->other_side);
+    rate->other_side = ml_take(&rate->author);
 }
 
 /* The same two values in turn. */
@@ -266,15 +267,15 @@ struct field_verdict field_rates_count(struct field_rates *rates, struct common_
     if (!rate || rate->counted)
         return verdict;
     forget_after_peace(rate, now_ns);
-    bool contest = is_contest(rate, change->ref);
-    bool full = contest || is_unexplained(rate, change);
-    bool over = contest ? fill_fight(rate, change, now_ns) : fill_self(rate, full, now_ns);
-    if (full && !contest)
+    bool conflict = is_conflict(rate, change->ref);
+    bool full = conflict || is_unexplained(rate, change);
+    bool over = conflict ? fill_fight(rate, change, now_ns) : fill_self(rate, full, now_ns);
+    if (full && !conflict)
         over |= fill_common(common, rates, rate, change, now_ns);
-    if (contest)
-        note_rival(rate);
+    if (conflict)
+        note_other_side(rate);
     rate->counted = true;
-    rate->contested = rate->explained = false;
+    rate->in_conflict = rate->explained = false;
     rate->own = change->own;
     rate->ref = change->ref;
     rate->changed_ns = now_ns;
@@ -282,8 +283,8 @@ struct field_verdict field_rates_count(struct field_rates *rates, struct common_
         rate->kept_until_ns = now_ns + KEPT_NS;
     verdict.slowed = rate_slow(rate, over, full, change->by_edit);
     verdict.fight = rate->fights;
-    verdict.rival = rate->rival;
-    verdict.rival_rv = rate->contest_rv;
+    verdict.other_side = rate->other_side;
+    verdict.other_side_rv = rate->conflict_rv;
     if (verdict.slowed)
         rates->paused_until_ns = ML_MAX(rates->paused_until_ns, now_ns + rate->pause_ns);
     return verdict;

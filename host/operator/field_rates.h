@@ -57,8 +57,8 @@ struct field_change {
 struct field_verdict {
     bool slowed;
     bool fight;
-    const char *rival; /* the other side of a fight; NULL: not known. Valid until the next call */
-    uint64_t rival_rv; /* the version that it wrote last */
+    const char *other_side; /* of a fight; NULL: not known. Valid until the next call */
+    uint64_t other_side_rv; /* the version that it wrote last */
 };
 
 void field_rates_fini(struct field_rates *rates);
@@ -73,8 +73,8 @@ void field_rates_explain(struct field_rates *rates, uint64_t object, const uint6
                          bool is_edit);
 
 /* Somebody else, `author` (NULL: not known; copied), changed this field, at version `rv`. */
-void field_rates_contest(struct field_rates *rates, struct field_ref ref, const char *author,
-                         uint64_t rv, int64_t now_ns);
+void field_rates_conflict(struct field_rates *rates, struct field_ref ref, const char *author,
+                          uint64_t rv, int64_t now_ns);
 
 /* A run changed a field. Only the first change of each run counts. `common`: of the controller. */
 struct field_verdict field_rates_count(struct field_rates *rates, struct common_rates *common,

@@ -1,4 +1,5 @@
-/* L6 operator. The files of one source: the contents of a folder or a ConfigMap at one instant. */
+/* L6 operator. The files of one source: the contents of a folder or a ConfigMap at one instant; and
+ * the watch of a file or folder. */
 #pragma once
 
 #include "script/script.h"
@@ -61,10 +62,23 @@ ML_NODISCARD int ml_files_read(struct ml_files *files, const struct ml_files_kin
  * missing rights)? Then read it again later. */
 bool ml_files_may_recover(const struct ml_files *files);
 
-/* A hash of name and text of every file of which `script` was made, or of all when it is NULL. The
+/* A hash of name and text of every file that `script` was made from, or of all when it is NULL. The
  * same in every process. */
 uint64_t ml_files_fingerprint(const struct ml_files *files, const struct ml_script *script);
 uint64_t ml_file_fingerprint(const struct ml_script_file *file); /* of this one; never 0 */
 
 /* Was files[index] asked for, by itself or with its folder? Else it is there to be required. */
 bool ml_files_asked_for(const struct ml_files *files, size_t index);
+
+/* Notifies when a file, or an entry of a folder, may have changed. The folder is watched, not the
+ * file: editors replace a file, and the kubelet replaces the link ..data, by renaming a new one
+ * over it. Where the path or an entry of its folder leads over links, each link and the file at the
+ * end are watched in the same way, at most 512 in all. */
+struct ml_path_watch;
+
+/* `changed` is called once from the loop, then after each change that has settled. It returns
+ * whether it could read the path; if not, or if the folder does not exist, it is called again every
+ * second. It must not free the watch. */
+struct ml_path_watch *ml_path_watch_new(struct ml_loop *loop, const char *path,
+                                        bool (*changed)(void *context), void *context);
+void ml_path_watch_free(struct ml_path_watch *watch); /* NULL is fine */

@@ -22,7 +22,7 @@ static void batch_load_file(const struct ml_batch *batch, const struct ml_files 
         limits.at_work = ml_crash_marker_at_work(opts->marker);
         limits.version = ml_file_fingerprint(&files->files[index]);
     }
-    if (ml_script_load(opts->cluster, &limits, &view, index, &script, &entry->err) < 0) {
+    if (ml_script_load(opts->services, &limits, &view, index, &script, &entry->err) < 0) {
         entry->verdict = ML_BATCH_REFUSED;
         return;
     }
@@ -146,7 +146,7 @@ static void batch_refuse_second_name(struct ml_batch *batch, size_t index)
         entry_refuse(entry);
 }
 
-/* Who requires a module is known when all are loaded. */
+/* The users of a module are known when all files are loaded. */
 static void batch_refuse_unused_modules(struct ml_batch *batch)
 {
     for (size_t i = 0; i < batch->files.count; i++) {
@@ -307,7 +307,7 @@ struct ml_loader *ml_loader_new(const struct ml_batch_opts *opts,
     self->limits.load_payer = &self->payer;
     self->opts.limits = &self->limits;
     self->loaded = loaded;
-    ml_payer_init(&self->payer, opts->cluster->turns, loader_on_idle, self);
+    ml_payer_init(&self->payer, opts->services->turns, loader_on_idle, self);
     ml_turn_init(&self->turn, loader_on_turn, self);
     return self;
 }

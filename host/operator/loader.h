@@ -23,11 +23,11 @@ struct ml_batch_entry {
 struct ml_batch;
 
 struct ml_batch_opts {
-    struct ml_cluster *cluster; /* NULL: for checking only */
+    struct ml_services *services; /* NULL: for checking only */
     const struct ml_script_limits *limits;
     struct ml_crash_marker *marker; /* NULL: none is kept */
-    /* Fills the entry of a file with its earlier verdict, if none of the files of which it was made
-     * has changed. False: load it (again). May be NULL. */
+    /* Fills the entry of a file with its earlier verdict, if each of the files that it was made
+     * from is unchanged. False: load it (again). May be NULL. */
     bool (*known)(void *context, const struct ml_batch *batch, size_t index,
                   struct ml_batch_entry *entry);
     /* Is this file to be loaded after the others? May be NULL. */
@@ -72,8 +72,8 @@ bool ml_batch_is_good(const struct ml_batch *batch);
 
 struct ml_loader;
 
-/* `opts` and its limits are copied; its cluster is not NULL. `loaded` is called from the loop with
- * the context of `opts` when a whole set is loaded and all its verdicts are final. */
+/* `opts` and its limits are copied; its services are not NULL. `loaded` is called from the loop
+ * with the context of `opts` when a whole set is loaded and all its verdicts are final. */
 struct ml_loader *ml_loader_new(const struct ml_batch_opts *opts,
                                 void (*loaded)(void *context, const struct ml_batch *batch));
 void ml_loader_free(struct ml_loader *loader); /* NULL is fine; not from inside its handler */

@@ -45,7 +45,7 @@
 
 /* ---- files: landlock ---- */
 
-/* What kernels newer than the headers know (Documentation/userspace-api/landlock.rst). */
+/* Rights of kernels newer than the headers (Documentation/userspace-api/landlock.rst). */
 #define FS_REFER      (UINT64_C(1) << 13) /* ABI 2 */
 #define FS_TRUNCATE   (UINT64_C(1) << 14) /* ABI 3 */
 #define NET_BIND_TCP  (UINT64_C(1) << 0)  /* ABI 4 */
@@ -243,8 +243,8 @@ static const struct syscall_rule at_work[] = {
 #endif
     ANY(inotify_init1), ANY(inotify_add_watch), ANY(inotify_rm_watch),
 
-    /* the network: TCP and UDP as a client, and what the resolver asks the kernel for. What the
-     * host listens on was opened before. */
+    /* the network: TCP and UDP as a client, and the resolver's questions to the kernel. The
+     * host has opened its listening sockets before. */
     WHEN(socket, IS(0, AF_INET), {LOW(1), 0xf, SOCK_STREAM}),
     WHEN(socket, IS(0, AF_INET), {LOW(1), 0xf, SOCK_DGRAM}),
     WHEN(socket, IS(0, AF_INET6), {LOW(1), 0xf, SOCK_STREAM}),
@@ -491,7 +491,7 @@ static void keep_memory_private(void)
     umask(OWNER_ONLY);
 }
 
-/* What is in force, for the log. */
+/* One part that is in force, for the log. */
 struct lockdown_part {
     char says[ML_ERR_MESSAGE_MAX + 8];
 };

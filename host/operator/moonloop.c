@@ -11,9 +11,9 @@
 #include "operator/crash_marker.h"
 #include "operator/endpoints.h"
 #include "operator/lockdown.h"
-#include "operator/moonloop_opts.h"
 #include "operator/operator.h"
 #include "operator/outbound.h"
+#include "operator/source.h"
 #include "operator/watchdog.h"
 #include "operator/webhook_pair.h"
 #include "operator/webhooks.h"
@@ -28,8 +28,13 @@
 #define CONNECT_RETRY_MAX_NS  (2 * ML_NS_PER_S)
 #define DRAIN_SECONDS_DEFAULT 25
 
+#define OPT_TEXTS    17
+#define OPT_LISTS    4
+#define OPT_POINTERS (OPT_TEXTS + OPT_LISTS)
+
 struct moonloop {
-    struct moonloop_opts opts; /* strings owned */
+    struct moonloop_opts opts;       /* points to the copies */
+    void *opts_copies[OPT_POINTERS]; /* owned */
     struct ml_err err;
     int exit_code;
 
@@ -65,6 +70,123 @@ struct moonloop {
     uint64_t stops; /* calls of moonloop_stop */
 };
 
+/* ---- the options ---- */
+
+/* Texts and list in one block; NULL becomes an empty list. */
+static const char *const *copy_list(const char *const *list)
+{
+    size_t count = 0, bytes = 0;
+    for (; list && list[count]; count++)
+        bytes += strlen(list[count]) + 1;
+    const char **copy = ml_zalloc((count + 1) * sizeof *copy + bytes);
+    char *text = (char *)(copy + count + 1);
+    for (size_t i = 0; i < count; i++) {
+        copy[i] = text;
+        text = stpcpy(text, list[i]) + 1;
+    }
+    return copy;
+}
+
+/* The caller may free its own after moonloop_new. */
+static void own_opts(struct moonloop *self)
+{
+    struct moonloop_opts *opts = &self->opts;
+    const char **const texts[OPT_TEXTS] = {&opts->kubeconfig,
+                                           &opts->context,
+                                           &opts->metrics_bind_address,
+                                           &opts->health_probe_bind_address,
+                                           &opts->webhook_bind_address,
+                                           &opts->webhook_cert_dir,
+                                           &opts->webhook_url,
+                                           &opts->webhook_namespace,
+                                           &opts->webhook_service,
+                                           &opts->webhook_cert_secret,
+                                           &opts->state_dir,
+                                           &opts->log_format,
+                                           &opts->log_level,
+                                           &opts->leader_election_id,
+                                           &opts->leader_election_namespace,
+                                           &opts->http_proxy,
+                                           &opts->http_ca_file};
+    const char *const **const lists[OPT_LISTS] = {&opts->namespaces, &opts->scripts,
+                                                  &opts->scripts_configmaps, &opts->allow_http};
+    for (size_t i = 0; i < OPT_TEXTS; i++)
+        self->opts_copies[i] = (void *)(*texts[i] = ml_strdup(*texts[i]));
+    for (size_t i = 0; i < OPT_LISTS; i++)
+        self->opts_copies[OPT_TEXTS + i] = (void *)(*lists[i] = copy_list(*lists[i]));
+}
+
+/* Is this process one of several that hold Leases: with --leader-elect, or --shard? */
+static bool opts_are_of_replica(const struct moonloop_opts *opts)
+{
+    return opts->leader_elect || opts->shard;
+}
+
+static const char *opts_lease_name(const struct moonloop_opts *opts)
+{
+    return opts->leader_election_id ? opts->leader_election_id : "moonloop";
+}
+
+static struct ml_lease_times opts_lease_times(const struct moonloop_opts *opts)
+{
+    struct ml_lease_times times = ML_LEASE_TIMES_DEFAULT;
+    if (opts->leader_election_lease_duration_ms)
+        times.lease_ns = opts->leader_election_lease_duration_ms * ML_NS_PER_MS;
+    if (opts->leader_election_renew_deadline_ms)
+        times.renew_ns = opts->leader_election_renew_deadline_ms * ML_NS_PER_MS;
+    if (opts->leader_election_retry_period_ms)
+        times.retry_ns = opts->leader_election_retry_period_ms * ML_NS_PER_MS;
+    return times;
+}
+
+static int opts_check_replica(const struct moonloop_opts *opts, struct ml_err *err)
+{
+    const char *ns = opts->leader_election_namespace, *name = opts_lease_name(opts);
+    const struct ml_lease_times times = opts_lease_times(opts);
+    if (opts->leader_elect && opts->shard)
+        return ml_err_set(err, ML_EINVALID,
+                          "--shard and --leader-elect exclude each other: with the first all "
+                          "replicas work, with the second one does; leave one out");
+    if (!ml_name_valid(ml_str_of(name)))
+        return ml_err_set(err, ML_EINVALID,
+                          "--leader-election-id %s: not a valid name of an object", name);
+    if (ns && !ml_name_valid(ml_str_of(ns)))
+        return ml_err_set(err, ML_EINVALID,
+                          "--leader-election-namespace %s: not a valid name of a namespace", ns);
+    return ml_lease_times_check(&times, err);
+}
+
+static int opts_check_webhooks(const struct moonloop_opts *opts, struct ml_err *err)
+{
+    ML_AUTO_FREE char *host = NULL;
+    int seconds = opts->webhook_cert_seconds;
+    const char *const names[] = {opts->webhook_service, opts->webhook_cert_secret,
+                                 opts->webhook_namespace};
+    for (size_t i = 0; i < ML_COUNT(names); i++)
+        if (names[i] && !ml_name_valid(ml_str_of(names[i])))
+            return ml_err_set(err, ML_EINVALID, "--webhook-…: %s is not a valid name", names[i]);
+    if (seconds != 0 && seconds < ML_WEBHOOK_CERT_MIN_S)
+        return ml_err_set(err, ML_EINVALID, "--webhook-cert-seconds %d: at least %d", seconds,
+                          ML_WEBHOOK_CERT_MIN_S);
+    return opts->webhook_url ? ml_webhooks_url_host(opts->webhook_url, &host, err) : 0;
+}
+
+/* 0, or ML_EINVALID with what to change. */
+static int opts_check(const struct moonloop_opts *opts, struct ml_err *err)
+{
+    const char *const *configmaps = opts->scripts_configmaps;
+    if (!opts->scripts[0] && !configmaps[0])
+        return ml_err_set(err, ML_EINVALID,
+                          "no scripts: give --scripts PATH or --scripts-configmap NAMESPACE/NAME");
+    for (size_t i = 0; configmaps[i]; i++)
+        if (ml_source_configmap_check(configmaps[i], err) < 0)
+            return err->kind;
+    int r = opts_check_webhooks(opts, err);
+    return r == 0 && opts_are_of_replica(opts) ? opts_check_replica(opts, err) : r;
+}
+
+/* ---- the host ---- */
+
 const char *moonloop_version(void)
 {
     return MOONLOOP_VERSION;
@@ -74,7 +196,7 @@ struct moonloop *moonloop_new(const struct moonloop_opts *opts)
 {
     struct moonloop *self = ml_new(struct moonloop);
     self->opts = *opts;
-    moonloop_opts_own(&self->opts);
+    own_opts(self);
     self->err = ML_ERR_INIT;
     self->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (self->wake < 0)
@@ -155,7 +277,7 @@ static bool server_may_recover(int kind)
            kind == ML_ETOO_MANY || kind == ML_ESERVER;
 }
 
-/* What a person can do about the error. */
+/* Advice to the person who reads the error. */
 static const char *connect_advice(const struct ml_err *err)
 {
     if (err->http == 401)
@@ -292,9 +414,9 @@ static void host_open_replica(struct moonloop *self, struct ml_replica_opts *out
     *out = (struct ml_replica_opts){
         .transport = self->lease_transport,
         .ns = ns ? ns : self->kubeconfig->ns,
-        .name = moonloop_opts_lease_name(&self->opts),
+        .name = opts_lease_name(&self->opts),
         .identity = self->identity,
-        .times = moonloop_opts_lease_times(&self->opts),
+        .times = opts_lease_times(&self->opts),
         .shares = self->opts.shard,
         .lost = host_on_lease_lost,
         .context = self,
@@ -320,7 +442,7 @@ static void host_make_operator(struct moonloop *self)
     ML_AUTO_FREE char *instance = ml_asprintf("moonloop-%s-%d", host, (int)getpid());
     self->identity = ml_asprintf("%s_%s", host, uuid);
     struct ml_replica_opts replica;
-    if (moonloop_opts_is_replica(&self->opts))
+    if (opts_are_of_replica(&self->opts))
         host_open_replica(self, &replica);
     const struct ml_operator_opts opts = {
         .loop = self->loop,
@@ -333,7 +455,7 @@ static void host_make_operator(struct moonloop *self)
         .instance = instance,
         .limits = {.memory_max = self->opts.script_memory_max},
         .marker = self->marker,
-        .replica = moonloop_opts_is_replica(&self->opts) ? &replica : NULL,
+        .replica = opts_are_of_replica(&self->opts) ? &replica : NULL,
         .outbound = self->outbound,
     };
     self->operator= ml_operator_new(&opts);
@@ -488,7 +610,7 @@ static int host_build(struct moonloop *self)
     bool is_broken = self->err.kind != 0;
     if (host_open_log(self) < 0 && is_broken)
         return host_fail(self, MOONLOOP_EXIT_BAD);
-    if (self->err.kind || moonloop_opts_check(&self->opts, &self->err) < 0)
+    if (self->err.kind || opts_check(&self->opts, &self->err) < 0)
         return host_fail(self, MOONLOOP_EXIT_USAGE);
     ml_random_init_real(&self->random);
     self->loop = ml_loop_new(ml_clock_real());
@@ -571,6 +693,7 @@ void moonloop_free(struct moonloop *self)
     }
     ml_metrics_free(self->metrics);
     ml_close_fd(&self->wake);
-    moonloop_opts_fini(&self->opts);
+    for (size_t i = 0; i < OPT_POINTERS; i++)
+        free(self->opts_copies[i]);
     free(self);
 }

@@ -6,6 +6,7 @@
 #include "operator/scripts.h"
 #include "operator/shutdown.h"
 #include "state/election.h"
+#include "state/writer.h"
 
 #define RELEASE_MAX_NS (2 * ML_NS_PER_S)
 #define WALL_CHECK_NS  (10 * ML_NS_PER_S)
@@ -13,11 +14,11 @@
 #define SCRIPTS_MEMORY ((size_t)16 * 1024 * 1024) /* of all scripts; fits a pod of 30Mi */
 
 struct ml_operator {
-    struct ml_cluster cluster;
-    struct ml_authors authors; /* of the cluster */
+    struct ml_services services;
+    struct ml_authors authors; /* of the services */
     struct ml_scripts *scripts;
 
-    /* As one of several replicas, which has an election or is in a shard group (cluster.shard). */
+    /* As one of several replicas, which has an election or is in a shard group (services.shard). */
     struct ml_replica_opts replica;
     struct ml_client *lease_client; /* on a connection of its own; NULL: it is the only one */
     struct ml_election *election;
@@ -43,7 +44,7 @@ static int operator_may_write(void *context, const char *method, const char *pat
                           method, path);
     if (self->election)
         return ml_election_fence(self->election, method, path, err);
-    return self->cluster.shard ? ml_shard_fence(self->cluster.shard, method, path, err) : 0;
+    return self->services.shard ? ml_shard_fence(self->services.shard, method, path, err) : 0;
 }
 
 /* ---- one of several replicas ---- */
@@ -61,20 +62,20 @@ static void record_lease_event(struct ml_operator *self, const char *what)
         .action = ML_STR("LeaderElection"),
         .note = ml_str_of(note),
     };
-    ml_recorder_event(self->cluster.recorder, &event);
+    ml_recorder_event(self->services.recorder, &event);
 }
 
 static void operator_on_lease_lost(void *context, const struct ml_err *err)
 {
     struct ml_operator *self = context;
-    self->cluster.standby = true;
+    self->services.standby = true;
     self->replica.lost(self->replica.context, err);
 }
 
 static void operator_on_leading(void *context)
 {
     struct ml_operator *self = context;
-    self->cluster.standby = false;
+    self->services.standby = false;
     record_lease_event(self, "became leader");
     ml_scripts_resync(self->scripts);
 }
@@ -99,32 +100,32 @@ static const struct ml_shard_handler shard_handler = {
 static void make_replica(struct ml_operator *self, const struct ml_replica_opts *opts)
 {
     const struct ml_client_opts client = {
-        .loop = self->cluster.loop,
+        .loop = self->services.loop,
         .transport = opts->transport,
-        .metrics = self->cluster.metrics,
-        .random = self->cluster.random,
-        .log = self->cluster.log,
+        .metrics = self->services.metrics,
+        .random = self->services.random,
+        .log = self->services.log,
         .exempt = true,
-        .same_server = self->cluster.client,
+        .same_server = self->services.client,
     };
     self->replica = *opts;
     self->lease_client = ml_client_new(&client);
     const struct ml_lease_opts lease = {
         .client = self->lease_client,
-        .loop = self->cluster.loop,
-        .random = self->cluster.random,
-        .log = self->cluster.log,
-        .metrics = self->cluster.metrics,
+        .loop = self->services.loop,
+        .random = self->services.random,
+        .log = self->services.log,
+        .metrics = self->services.metrics,
         .ns = opts->ns,
         .name = opts->name,
         .identity = opts->identity,
         .times = opts->times,
     };
     if (opts->shares) {
-        self->cluster.shard = ml_shard_new(&lease, &shard_handler, self);
+        self->services.shard = ml_shard_new(&lease, &shard_handler, self);
     } else {
         self->election = ml_election_new(&lease, &election_handler, self);
-        self->cluster.standby = true;
+        self->services.standby = true;
     }
 }
 
@@ -132,7 +133,7 @@ static void make_replica(struct ml_operator *self, const struct ml_replica_opts 
 
 static int64_t wall_ahead_ns(const struct ml_operator *self)
 {
-    return ml_clock_wall(self->cluster.clock) - ml_clock_monotonic(self->cluster.clock);
+    return ml_clock_wall(self->services.clock) - ml_clock_monotonic(self->services.clock);
 }
 
 /* Waiting for a point in time is a delay on the monotonic clock, so all objects are reconciled
@@ -146,7 +147,7 @@ static void check_wall_clock(void *context)
     if (delta_ns > -WALL_WRONG_NS && delta_ns < WALL_WRONG_NS)
         return;
     self->wall_ahead_ns += delta_ns;
-    ml_info(self->cluster.log, "host", "the wall clock was set; reconciling all objects again",
+    ml_info(self->services.log, "host", "the wall clock was set; reconciling all objects again",
             ML_F("seconds", (double)delta_ns / (double)ML_NS_PER_S));
     ml_scripts_resync(self->scripts);
 }
@@ -172,10 +173,10 @@ static void release_lease(struct ml_operator *self)
 {
     if (self->election)
         ml_election_release(self->election, RELEASE_MAX_NS, operator_on_released, self);
-    else if (self->cluster.shard)
-        ml_shard_leave(self->cluster.shard, RELEASE_MAX_NS, operator_on_released, self);
+    else if (self->services.shard)
+        ml_shard_leave(self->services.shard, RELEASE_MAX_NS, operator_on_released, self);
     else
-        ml_task_defer(&self->no_lease, self->cluster.loop);
+        ml_task_defer(&self->no_lease, self->services.loop);
 }
 
 static void operator_begin_step(void *context, enum ml_shutdown_step step)
@@ -192,7 +193,7 @@ static void operator_begin_step(void *context, enum ml_shutdown_step step)
         self->closed = true;
         if (self->election && ml_election_leads(self->election))
             record_lease_event(self, "stopped leading");
-        ml_recorder_flush(self->cluster.recorder, operator_on_flushed, self);
+        ml_recorder_flush(self->services.recorder, operator_on_flushed, self);
         return;
     case ML_SHUTDOWN_LEASE:
         release_lease(self);
@@ -207,7 +208,7 @@ static void operator_on_over(void *context, bool clean)
 {
     struct ml_operator *self = context;
     if (!clean)
-        ml_warn(self->cluster.log, "host", "running reconciles did not end in time; abandoned");
+        ml_warn(self->services.log, "host", "running reconciles did not end in time; abandoned");
     self->stopped(self->context);
 }
 
@@ -231,38 +232,38 @@ struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
         .random = opts->random,
         .log = opts->log,
     };
-    self->cluster.loop = opts->loop;
-    self->cluster.client = ml_client_new(&client);
-    ml_client_set_fence(self->cluster.client, operator_may_write, self);
-    self->cluster.discovery = ml_discovery_new(self->cluster.client, opts->loop);
+    self->services.loop = opts->loop;
+    self->services.client = ml_client_new(&client);
+    ml_client_set_fence(self->services.client, operator_may_write, self);
+    self->services.discovery = ml_discovery_new(self->services.client, opts->loop);
     const struct ml_informers_opts informers = {
-        .client = self->cluster.client,
+        .client = self->services.client,
         .loop = opts->loop,
         .random = opts->random,
         .log = opts->log,
         .metrics = opts->metrics,
         .namespaces = opts->namespaces,
-        .discovery = self->cluster.discovery,
+        .discovery = self->services.discovery,
         .streams = opts->watch_list,
     };
     const struct ml_recorder_opts recorder = {
-        .client = self->cluster.client,
+        .client = self->services.client,
         .loop = opts->loop,
         .metrics = opts->metrics,
         .controller = "moonloop",
         .instance = opts->instance,
     };
-    self->cluster.clock = ml_loop_clock(opts->loop);
-    self->cluster.random = opts->random;
-    self->cluster.log = opts->log;
-    self->cluster.metrics = opts->metrics;
-    self->cluster.informers = ml_informers_new(&informers);
-    self->cluster.recorder = ml_recorder_new(&recorder);
-    self->cluster.script_memory.max = memory_of_all(opts->limits.memory_max);
-    self->cluster.outbound = opts->outbound;
-    self->cluster.turns = ml_turns_new(opts->loop, !opts->virtual_time);
-    self->cluster.authors = &self->authors;
-    self->scripts = ml_scripts_new(&self->cluster, &opts->limits, opts->marker);
+    self->services.clock = ml_loop_clock(opts->loop);
+    self->services.random = opts->random;
+    self->services.log = opts->log;
+    self->services.metrics = opts->metrics;
+    self->services.informers = ml_informers_new(&informers);
+    self->services.recorder = ml_recorder_new(&recorder);
+    self->services.script_memory.max = memory_of_all(opts->limits.memory_max);
+    self->services.outbound = opts->outbound;
+    self->services.turns = ml_turns_new(opts->loop, !opts->virtual_time);
+    self->services.authors = &self->authors;
+    self->scripts = ml_scripts_new(&self->services, &opts->limits, opts->marker);
     ml_timer_init(&self->wall, opts->loop, check_wall_clock, self);
     ml_task_init(&self->no_lease, operator_on_released, self);
     ml_shutdown_init(&self->shutdown, opts->loop, &shutdown_handler, self);
@@ -280,26 +281,26 @@ void ml_operator_free(struct ml_operator *self)
     ml_task_cancel(&self->no_lease);
     ml_timer_stop(&self->wall);
     ml_scripts_free(self->scripts);
-    ml_turns_free(self->cluster.turns);
+    ml_turns_free(self->services.turns);
     ml_authors_fini(&self->authors);
-    ml_recorder_free(self->cluster.recorder);
-    ml_informers_free(self->cluster.informers);
-    ml_discovery_free(self->cluster.discovery);
+    ml_recorder_free(self->services.recorder);
+    ml_informers_free(self->services.informers);
+    ml_discovery_free(self->services.discovery);
     ml_election_free(self->election);
-    ml_shard_free(self->cluster.shard);
+    ml_shard_free(self->services.shard);
     ml_client_free(self->lease_client);
-    ml_client_free(self->cluster.client);
+    ml_client_free(self->services.client);
     free(self);
 }
 
 void ml_operator_add_path(struct ml_operator *self, const char *path)
 {
-    ml_scripts_add_source(self->scripts, ml_source_path_new(self->cluster.loop, path));
+    ml_scripts_add_source(self->scripts, ml_source_path_new(self->services.loop, path));
 }
 
 void ml_operator_add_configmap(struct ml_operator *self, const char *where)
 {
-    ml_scripts_add_source(self->scripts, ml_source_configmap_new(&self->cluster, where));
+    ml_scripts_add_source(self->scripts, ml_source_configmap_new(&self->services, where));
 }
 
 void ml_operator_add_source(struct ml_operator *self, struct ml_source *source)
@@ -314,8 +315,8 @@ void ml_operator_start(struct ml_operator *self)
     ml_scripts_start(self->scripts);
     if (self->election)
         ml_election_start(self->election);
-    if (self->cluster.shard)
-        ml_shard_start(self->cluster.shard);
+    if (self->services.shard)
+        ml_shard_start(self->services.shard);
 }
 
 void ml_operator_stop(struct ml_operator *self, int64_t drain_ns, void (*done)(void *context),
@@ -334,7 +335,7 @@ void ml_operator_stop(struct ml_operator *self, int64_t drain_ns, void (*done)(v
 bool ml_operator_ready(const struct ml_operator *self, struct ml_buf *why)
 {
     bool ready = ml_scripts_ready(self->scripts, why);
-    ml_server_clock_describe(ml_client_server_clock(self->cluster.client), why);
+    ml_server_clock_describe(ml_client_server_clock(self->services.client), why);
     return ready;
 }
 
@@ -374,7 +375,7 @@ void ml_operator_webhooks(const struct ml_operator *self,
 
 bool ml_operator_leads(const struct ml_operator *self)
 {
-    return !self->cluster.standby && !self->closed;
+    return !self->services.standby && !self->closed;
 }
 
 void ml_operator_on_live(struct ml_operator *self, void (*changed)(void *context), void *context)
@@ -384,10 +385,10 @@ void ml_operator_on_live(struct ml_operator *self, void (*changed)(void *context
 
 struct ml_client *ml_operator_client(struct ml_operator *self)
 {
-    return self->cluster.client;
+    return self->services.client;
 }
 
 struct ml_informers *ml_operator_informers(struct ml_operator *self)
 {
-    return self->cluster.informers;
+    return self->services.informers;
 }

@@ -1,4 +1,5 @@
-/* The queue of requests, the limits of answers, and the options of the owner. */
+/* Sends the requests of ctx.http: their queue, the limits of answers, and the options of the owner.
+ */
 #include "operator/outbound.h"
 
 #include "codec/json.h"
@@ -276,7 +277,7 @@ static void write_answer(struct ml_outbound_call *call, struct ml_buf *out)
     ml_buf_append_str(out, ml_buf_str(&call->answer));
 }
 
-/* What the client advises is meant for a kubeconfig. */
+/* The advice of the HTTP client is about a kubeconfig; here it would mislead. */
 static void reword(struct ml_err *err)
 {
     char *advice = strstr(err->message, " (check ");
@@ -349,7 +350,7 @@ static void send_call(struct ml_outbound_call *call)
     forget_request(call);
 }
 
-/* Sends what waits, as long as there is room. What has waited too long is over. */
+/* Sends waiting requests as long as there is room. A request that has waited too long ends. */
 static void send_next(struct outbound *self)
 {
     struct ml_list *node;

@@ -4,7 +4,7 @@
 
 #include "codec/json.h"
 #include "kube/object_diff.h"
-#include "operator/reconciled.h"
+#include "operator/status.h"
 
 #define SCRIPT_KINDS 64 /* more than a script declares */
 

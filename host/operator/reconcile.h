@@ -50,8 +50,18 @@ void ml_reconcile_log_failure(struct ml_reconcile *reconcile, struct ml_keys *ke
                               int64_t retry_ns);
 void ml_reconcile_cancel(struct ml_reconcile *reconcile); /* done is not called any more */
 
+/* The finalizer of a controller, "moonloop.dev/NAME", on the objects that it reconciles. An object
+ * that it cleans up after gets it before anything is written on its behalf: before the first write
+ * of the script by script/finalizer.c, before a status here. An object keeps it until finalize
+ * returned nothing, or its controller has no finalize any more (docs/decisions/0017).
+ *
+ * Does the object carry it, or one of a name that the controller had? */
+bool ml_finalizer_carries(const struct ml_revision *revision, const struct ml_object *object);
+/* One of a name that the controller had. These are taken off whenever the finalizer is written. */
+bool ml_finalizer_is_former(const struct ml_revision *revision, const struct ml_object *object);
+
 /* Reports a problem of an object to its author: an Event of type Warning on the object, from the
  * controller of that name. `reason` in CamelCase; `note` is cut as ml_event says. */
-void ml_object_warning(struct ml_cluster *cluster, const char *controller,
+void ml_object_warning(struct ml_services *services, const char *controller,
                        const struct ml_kind *kind, const struct ml_object *object,
                        const char *reason, const char *note);

@@ -12,7 +12,8 @@
  * applied a CRD, rarely enough for a server. */
 #define RETRY_NS (2 * ML_NS_PER_S)
 
-/* What a function may take at most, nearly: that of a watch has as long as a reconcile. */
+/* The longest time that a function may take, nearly; a watch function has as long as a reconcile.
+ */
 #define WHEN_MAX_NS (10 * ML_NS_PER_MS)
 #define MAP_MAX_NS  (100 * ML_NS_PER_MS)
 
@@ -49,9 +50,9 @@ static void report_function_failed(const struct watched_kind *watched, struct ml
                                    err);
 }
 
-/* Does the change count? What comes, goes, or begins to go always does; and so does what the
- * script's own function cannot judge, or has used too much of the CPU to be asked about: no change
- * is lost by a mistake in it. */
+/* Does the change count? An object that appears, is deleted or is being deleted always does. So
+ * does a change at which the script's own function fails, or for which it has no CPU time left: a
+ * mistake in the function loses no change. */
 static bool change_counts(const struct watched_kind *watched, const struct ml_change *change)
 {
     const struct ml_script_kind *declared = watched->declared;
@@ -115,7 +116,7 @@ static void enqueue_mapped_key(void *context, struct ml_str key)
     self->handler->enqueue(self->context, key, mapping->change);
 }
 
-/* What the old state concerned may be concerned no more, and has to hear of that. */
+/* A key that only the old state concerns is enqueued, too. */
 static void enqueue_mapped(struct watched_kind *watched, const struct ml_change *change)
 {
     struct mapping mapping = {watched->revision, change};
@@ -264,7 +265,7 @@ static void report_ready(void *context)
 {
     struct ml_revision *self = context;
     if (!ml_script_index_work(self->script)) {
-        ml_task_defer(&self->ready_task, self->cluster->loop);
+        ml_task_defer(&self->ready_task, self->services->loop);
         return;
     }
     self->handler->ready(self->context, self);
@@ -273,7 +274,7 @@ static void report_ready(void *context)
 static void count_synced_kind(struct ml_revision *self)
 {
     if (--self->unsynced == 0)
-        ml_task_defer(&self->ready_task, self->cluster->loop);
+        ml_task_defer(&self->ready_task, self->services->loop);
 }
 
 static void on_kind_synced(void *context, struct ml_informer *informer)
@@ -301,7 +302,7 @@ static void watch_kind(struct watched_kind *watched, const struct ml_kind *kind)
         count_synced_kind(self);
         return;
     }
-    self->informers[index] = ml_informers_get(self->cluster->informers, kind,
+    self->informers[index] = ml_informers_get(self->services->informers, kind,
                                               &watched->declared->selection);
     watched->listener = (struct ml_listener){
         .change = on_watched_change,
@@ -317,8 +318,8 @@ static void log_waiting(struct watched_kind *watched, const struct ml_err *err)
     const struct ml_revision *self = watched->revision;
     const struct ml_gvk *gvk = &watched->declared->gvk;
     if (ml_repeat_failed(&watched->repeat, ml_str_of(err->message),
-                         ml_clock_monotonic(self->cluster->clock)))
-        ml_warn(self->cluster->log, self->declaration->name,
+                         ml_clock_monotonic(self->services->clock)))
+        ml_warn(self->services->log, self->declaration->name,
                 err->kind == ML_ENOT_FOUND ? "kind is not installed; waiting for it"
                                            : "kind cannot be looked up; trying again",
                 ML_S("controller", self->declaration->name), ML_ERR_FIELDS(err),
@@ -345,17 +346,17 @@ static void on_kind_resolved(void *context, const struct ml_kind *kind, const st
 static void resolve_kind(void *context)
 {
     struct watched_kind *watched = context;
-    watched->resolving = ml_discovery_resolve(watched->revision->cluster->discovery,
+    watched->resolving = ml_discovery_resolve(watched->revision->services->discovery,
                                               &watched->declared->gvk, on_kind_resolved, watched);
 }
 
-struct ml_revision *ml_revision_new(struct ml_cluster *cluster, struct ml_script *script,
+struct ml_revision *ml_revision_new(struct ml_services *services, struct ml_script *script,
                                     int64_t number, const struct ml_revision_handler *handler,
                                     void *context)
 {
     struct ml_revision *self = ml_new(struct ml_revision);
     self->refs = 1;
-    self->cluster = cluster;
+    self->services = services;
     self->script = script;
     self->unkept.budget = ml_script_budget(script);
     self->number = number;
@@ -376,7 +377,7 @@ struct ml_revision *ml_revision_new(struct ml_cluster *cluster, struct ml_script
         struct watched_kind *watched = &self->watched[i];
         watched->revision = self;
         watched->declared = &self->declaration->kinds[i];
-        ml_timer_init(&watched->retry, cluster->loop, resolve_kind, watched);
+        ml_timer_init(&watched->retry, services->loop, resolve_kind, watched);
         resolve_kind(watched);
     }
     return self;
@@ -462,17 +463,17 @@ size_t ml_revision_kind_index(const struct ml_revision *self, const struct ml_in
     return index;
 }
 
-bool ml_revision_sees(const struct ml_revision *self, struct ml_buf *why)
+bool ml_revision_stays_synced(const struct ml_revision *self, struct ml_buf *why)
 {
-    bool sees = true;
+    bool synced = true;
     for (size_t i = 0; i < self->declaration->kind_count; i++) {
         if (!self->informers[i] || !ml_informer_is_degraded(self->informers[i]))
             continue;
-        sees = false;
+        synced = false;
         ml_append_line(why, "%s: cannot watch %s: %s", self->declaration->file,
                        self->kinds[i]->plural, ml_informer_trouble(self->informers[i])->message);
     }
-    return sees;
+    return synced;
 }
 
 bool ml_revision_misses_kind(const struct ml_revision *self)
@@ -488,22 +489,22 @@ bool ml_revision_misses_kind(const struct ml_revision *self)
 }
 
 /* Appends a line unless the kind of this index is in the cache. */
-static bool kind_lacks(const struct ml_revision *self, size_t index, struct ml_buf *why)
+static bool kind_is_synced(const struct ml_revision *self, size_t index, struct ml_buf *why)
 {
     const struct watched_kind *watched = &self->watched[index];
     const struct ml_informer *informer = self->informers[index];
     const char *file = self->declaration->file;
     if (!self->kinds[index] && watched->trouble) {
         ml_append_line(why, "%s: %s", file, watched->trouble);
-        return true;
+        return false;
     }
     if (!self->kinds[index]) {
         ml_append_line(why, "%s: kind " ML_STR_FMT " is being looked up", file,
                        ML_STR_ARG(watched->declared->gvk.kind));
-        return true;
+        return false;
     }
     if (!informer || ml_informer_synced(informer))
-        return false;
+        return true;
     const struct ml_err *trouble = ml_informer_trouble(informer);
     if (trouble)
         ml_append_line(why, "%s: cannot watch %s: %s", file, self->kinds[index]->plural,
@@ -511,17 +512,17 @@ static bool kind_lacks(const struct ml_revision *self, size_t index, struct ml_b
     else
         ml_append_line(why, "%s: the first list of %s is not complete yet", file,
                        self->kinds[index]->plural);
-    return true;
+    return false;
 }
 
-bool ml_revision_lacks(const struct ml_revision *self, struct ml_buf *why)
+bool ml_revision_is_synced(const struct ml_revision *self, struct ml_buf *why)
 {
-    bool lacks = false;
+    bool synced = true;
     for (size_t i = 0; i < self->declaration->kind_count; i++)
-        lacks = kind_lacks(self, i, why) || lacks;
-    if (!lacks && !self->live && ml_script_index_pending(self->script)) {
+        synced = kind_is_synced(self, i, why) && synced;
+    if (synced && !self->live && ml_script_index_pending(self->script)) {
         ml_append_line(why, "%s: its indexes are not complete yet", self->declaration->file);
-        lacks = true;
+        synced = false;
     }
-    return lacks;
+    return synced;
 }

@@ -30,15 +30,15 @@ struct ml_revision_handler {
     /* The function of an index failed at `object`; before it is live as well. */
     void (*index_failed)(void *context, struct ml_revision *revision, const struct ml_kind *kind,
                          struct ml_object *object, const struct ml_err *err);
-    /* Once live: a watch function, or one of `when`, failed at a change of `object`. What
-     * `when` should have judged counts. */
+    /* Once live: a watch function, or one of `when`, failed at a change of `object`. The change
+     * counts although `when` gave no verdict. */
     void (*function_failed)(void *context, struct ml_revision *revision, const struct ml_kind *kind,
                             struct ml_object *object, const struct ml_err *err);
 };
 
 /* For others to read; changed by revision.c alone. */
 struct ml_revision {
-    struct ml_cluster *cluster;
+    struct ml_services *services;
     struct ml_script *script;
     const struct ml_declaration *declaration; /* of the script */
     int64_t number;                           /* counts the versions of the controller */
@@ -51,7 +51,7 @@ struct ml_revision {
     struct ml_expectations *expectations; /* once live */
     struct ml_payer *payer;               /* likewise */
 
-    /* Of reconcile_status.c: */
+    /* For reconcile.c: */
     bool without_condition; /* the server does not take Reconciled */
     struct ml_unkept unkept;
 
@@ -73,7 +73,7 @@ struct ml_revision {
 /* Takes over the caller's reference to `script`, which is a controller, and begins to look up its
  * kinds. The result has one reference; each run takes its own, so that an old version ends with its
  * last run. */
-struct ml_revision *ml_revision_new(struct ml_cluster *cluster, struct ml_script *script,
+struct ml_revision *ml_revision_new(struct ml_services *services, struct ml_script *script,
                                     int64_t number, const struct ml_revision_handler *handler,
                                     void *context);
 
@@ -87,7 +87,7 @@ void ml_revision_retire(struct ml_revision *revision);
 struct ml_revision *ml_revision_ref(struct ml_revision *revision);
 void ml_revision_unref(struct ml_revision *revision); /* NULL is fine */
 
-/* Log fields that say which version of which script a line is about. */
+/* Log fields with the script and the version that a line is about. */
 #define ML_REVISION_FIELDS(revision)                                                               \
     ML_S("script", (revision)->declaration->file), ML_I("revision", (revision)->number)
 
@@ -104,13 +104,12 @@ static inline const struct ml_store *ml_revision_store(const struct ml_revision 
 size_t ml_revision_kind_index(const struct ml_revision *revision,
                               const struct ml_informer *informer);
 
-/* From ready on: appends a line for each kind whose cache cannot be kept up to date, because a
- * right or the kind itself is missing. True when there is none. */
-bool ml_revision_sees(const struct ml_revision *revision, struct ml_buf *why);
-
 /* Is one of its kinds not installed, so that only its CustomResourceDefinition can help? */
 bool ml_revision_misses_kind(const struct ml_revision *revision);
 
-/* Before ready: appends a line for each kind that it waits for, with what the server answered, if
- * that was an error. False when there is none. */
-bool ml_revision_lacks(const struct ml_revision *revision, struct ml_buf *why);
+/* Before ready: is each of its kinds in the cache? If not, appends a line for each kind that it
+ * waits for, with the server's answer, if that was an error. */
+bool ml_revision_is_synced(const struct ml_revision *revision, struct ml_buf *why);
+/* From ready on: are its caches kept up to date? If not, appends a line for each kind that cannot
+ * be watched, because a right or the kind itself is missing. */
+bool ml_revision_stays_synced(const struct ml_revision *revision, struct ml_buf *why);

@@ -11,7 +11,8 @@ struct ml_scripts;
 
 /* `limits` is copied. `marker` (borrowed; NULL: none is kept) shows which version runs; the
  * versions that it has in quarantine are refused. */
-struct ml_scripts *ml_scripts_new(struct ml_cluster *cluster, const struct ml_script_limits *limits,
+struct ml_scripts *ml_scripts_new(struct ml_services *services,
+                                  const struct ml_script_limits *limits,
                                   struct ml_crash_marker *marker);
 void ml_scripts_free(struct ml_scripts *scripts); /* cancels running reconciles; NULL is fine */
 
@@ -50,7 +51,7 @@ struct ml_scripts_count ml_scripts_count(const struct ml_scripts *scripts);
  */
 int64_t ml_scripts_next(const struct ml_scripts *scripts);
 
-/* Who answers webhooks of the controller of this name. False: there is none. */
+/* The version that answers webhooks of the controller of this name. False: there is none. */
 bool ml_scripts_webhook(const struct ml_scripts *scripts, struct ml_str name,
                         struct ml_webhook_target *out);
 /* Calls `each` for every controller that has webhooks. */

@@ -1,6 +1,5 @@
-/* L6 operator. Shared by the files of ml_scripts: scripts.c has all sources and files,
- * scripts_feed.c one source, scripts_slot.c one file and its controller, scripts_removal.c the end
- * of controllers. Private to these. */
+/* L6 operator. The structs of ml_scripts, for scripts.c, which has all sources, and scripts_slot.c,
+ * which has one file and its controller; the functions are of the latter. */
 #pragma once
 
 #include "operator/controller.h"
@@ -40,7 +39,7 @@ struct slot {
 };
 
 struct ml_scripts {
-    struct ml_cluster *cluster;
+    struct ml_services *services;
     struct ml_script_limits limits;
     struct ml_crash_marker *marker; /* NULL: none is kept */
     struct feed feeds[SOURCES_MAX];
@@ -66,14 +65,12 @@ struct ml_scripts {
     void *live_context;
 };
 
-/* scripts_slot.c */
-
 struct slot *slot_find(const struct feed *feed, struct ml_str file); /* NULL: there is none */
 struct slot *slot_get(struct feed *feed, struct ml_str file); /* makes it when there is none */
-/* What refers to the slot is gone, or goes with it. */
+/* Its controllers go with it; while some of them drain, it stays among the dead ones. */
 void slot_free(struct slot *slot);
-/* Readiness does not wait for a file that never was a controller and is gone, or is a module. NULL
- * is fine. */
+/* For a file that never was a controller and is gone, or is a module: readiness must not wait for
+ * it. NULL is fine. */
 void slot_free_unless_controller(struct slot *slot);
 /* The newest good version: offered, or else current; or NULL. Borrowed. */
 struct ml_script *slot_script(const struct slot *slot);
@@ -93,33 +90,7 @@ bool slot_webhook(const struct slot *slot, size_t which, struct ml_webhook_targe
 /* Names of the controllers that keep running without a file: "a, b, c". Returns how many. */
 size_t scripts_list_without_file(const struct ml_scripts *self, struct ml_buf *names);
 
-/* scripts_feed.c */
-
-/* Takes over the source. */
-void feed_init(struct feed *feed, struct ml_scripts *scripts, struct ml_source *source);
-void feed_fini(struct feed *feed);
-void feed_start(struct feed *feed);
-/* Nothing is loaded any more. */
-void feed_stop(struct feed *feed);
-/* False: not yet, and `why` gets a line. */
-bool feed_is_loaded(const struct feed *feed, struct ml_buf *why);
-/* It was loaded, and there is no script in it. */
-bool feed_is_empty(const struct feed *feed);
-
-/* scripts_removal.c */
-
-/* The controller of the slot ends: first its finalizers go, if it `removes_finalizers` and no other
- * one takes them over, then it stops. */
-void slot_drain(struct slot *slot, struct ml_controller *controller, bool removes_finalizers);
 /* Begins to remove its controller, unless that is being done. */
 void slot_remove(struct slot *slot);
 /* No object carries the finalizer of the controller any more. */
 void slot_on_removed(void *context, struct ml_controller *controller, size_t count);
-/* Is the finalizer of a controller of that name being taken off, as another one took over? One that
- * begins meanwhile would lose its own. */
-bool scripts_remove_name(const struct ml_scripts *self, const char *name);
-/* The controller was removed, and its source still says so. */
-bool slot_stays_removed(const struct slot *slot, const char *name);
-/* A set was loaded, or there is none: removes the controllers that its source wants removed. */
-void feed_remove_controllers(struct feed *feed);
-void feed_removal_init(struct feed *feed);

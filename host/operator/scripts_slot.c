@@ -1,6 +1,7 @@
-/* One file of a source and its controller: which version it is offered, what is refused and why,
- * and what its controller says. scripts_feed.c brings versions; scripts_removal.c ends controllers.
- */
+/* One file of a source and its controller: the versions that the controller is offered or that are
+ * refused, what the controller reports, and its end. A controller ends because its author wants it
+ * removed or because its script has another name now: its finalizers go first, then it stops, and
+ * the author reads what stays behind. */
 #include "operator/scripts_internal.h"
 
 struct ml_script *slot_script(const struct slot *slot)
@@ -55,7 +56,7 @@ void slot_refuse(struct slot *slot, const struct ml_err *err, bool quarantined,
                               ? "script refused; the last good version keeps running"
                               : "script refused";
     slot->why = *err;
-    ml_error(self->cluster->log, "scripts", message, ML_S("source", slot->feed->source->name),
+    ml_error(self->services->log, "scripts", message, ML_S("source", slot->feed->source->name),
              ML_ERR_FIELDS(err), ML_S("script", slot->file));
     ml_metric_add(ml_metric_with(self->refusals, ml_metric_labels(slot->file)), 1);
     slot_show_refused(slot, true);
@@ -64,6 +65,130 @@ void slot_refuse(struct slot *slot, const struct ml_err *err, bool quarantined,
     ml_source_report(slot->feed->source, true, quarantined ? "ScriptQuarantined" : "ScriptRefused",
                      err->message);
 }
+
+static void slot_drop_successor(struct slot *slot)
+{
+    if (!slot->successor)
+        return;
+    slot->feed->scripts->running--;
+    ml_controller_free(ml_take(&slot->successor));
+}
+
+void slot_free(struct slot *slot)
+{
+    ml_list_remove(&slot->node);
+    if (!slot->dead)
+        slot_show_refused(slot, false);
+    slot_drop_successor(slot);
+    ml_controller_free(ml_take(&slot->controller));
+    if (slot->draining > 0) { /* they refer to it */
+        slot->dead = true;
+        ml_list_push(&slot->feed->scripts->dead, &slot->node);
+        return;
+    }
+    free(slot->removed);
+    free(slot->file);
+    free(slot);
+}
+
+void slot_free_unless_controller(struct slot *slot)
+{
+    if (slot && !slot->controller)
+        slot_free(slot);
+}
+
+/* ---- the end of a controller ---- */
+
+/* The controller of the slot ends: first its finalizers go, if it `removes_finalizers` and no other
+ * one takes them over, then it stops. */
+static void slot_drain(struct slot *slot, struct ml_controller *controller, bool removes_finalizers)
+{
+    struct ml_scripts *self = slot->feed->scripts;
+    ml_assert(self->draining_count < CONTROLLERS_MAX);
+    self->draining[self->draining_count++] = controller;
+    slot->draining++;
+    if (removes_finalizers && ml_controller_current(controller))
+        ml_controller_remove(controller);
+    else
+        ml_controller_stop(controller);
+}
+
+static void slot_report_removed(const struct slot *slot, const struct ml_controller *controller,
+                                size_t count)
+{
+    const struct ml_scripts *self = slot->feed->scripts;
+    const char *name = ml_controller_name(controller), *kind;
+    size_t objects = ml_controller_objects(controller, &kind);
+    ML_AUTO_FREE char *note = ml_asprintf(
+        "%s: controller %s is removed; moonloop.dev/%s was taken off %zu objects; what stays: %zu "
+        "objects of %s, and the objects that they own",
+        slot->file, name, name, count, objects, kind);
+    ml_info(self->services->log, "scripts", "controller is removed; its objects stay",
+            ML_S("controller", name), ML_S("controllerKind", kind),
+            ML_S("source", slot->feed->source->name), ML_S("script", slot->file),
+            ML_I("finalizers", (int64_t)count), ML_I("objects", (int64_t)objects));
+    ml_source_report(slot->feed->source, false, "ControllerRemoved", note);
+}
+
+/* Files that were refused because of its name may be good now, and its own may be back. */
+static void feed_look_again(struct feed *feed)
+{
+    struct ml_scripts *self = feed->scripts;
+    ml_list_each_entry (struct slot, slot, &self->slots)
+        slot->refused = 0;
+    for (size_t i = 0; i < self->feed_count && !self->stopping; i++)
+        ml_source_again(self->feeds[i].source);
+}
+
+void slot_on_removed(void *context, struct ml_controller *controller, size_t count)
+{
+    struct slot *slot = context;
+    struct feed *feed = slot->feed;
+    bool has_successor = controller != slot->controller; /* and drains */
+    if (!has_successor || count > 0)
+        slot_report_removed(slot, controller, count);
+    ml_controller_stop(controller);
+    if (!has_successor) {
+        slot->controller = NULL;
+        slot_drain(slot, controller, true);
+        free(slot->removed);
+        slot->removed = ml_strdup(ml_controller_name(controller));
+        if (slot->missing)
+            slot_free(slot);
+    }
+    feed_look_again(feed);
+}
+
+/* Is the finalizer of a controller of that name being taken off, as another one took over? One that
+ * begins meanwhile would lose its own. */
+static bool scripts_remove_name(const struct ml_scripts *self, const char *name)
+{
+    for (size_t i = 0; i < self->draining_count; i++)
+        if (ml_controller_is_removed(self->draining[i]) &&
+            strcmp(ml_controller_name(self->draining[i]), name) == 0)
+            return true;
+    return false;
+}
+
+/* The controller was removed, and its source still says so. */
+static bool slot_stays_removed(const struct slot *slot, const char *name)
+{
+    return slot->removed && strcmp(slot->removed, name) == 0 &&
+           ml_source_removes(slot->feed->source, name);
+}
+
+void slot_remove(struct slot *slot)
+{
+    struct ml_controller *controller = slot->controller;
+    if (!controller || ml_controller_is_removed(controller))
+        return;
+    ml_info(slot->feed->scripts->services->log, "scripts", "controller is being removed",
+            ML_S("controller", ml_controller_name(controller)),
+            ML_S("source", slot->feed->source->name), ML_S("script", slot->file));
+    ml_controller_remove(controller);
+}
+
+/* ---- versions ---- */
 
 static bool controller_has_name(const struct ml_controller *controller, const char *name)
 {
@@ -101,7 +226,7 @@ static void slot_on_live(void *context, struct ml_controller *controller, bool f
     const char *name = ml_controller_name(controller);
     ML_AUTO_FREE char *note = ml_asprintf("%s: controller %s runs the new version", slot->file,
                                           name);
-    ml_info(self->cluster->log, "scripts", first ? "script is live" : "new version is live",
+    ml_info(self->services->log, "scripts", first ? "script is live" : "new version is live",
             ML_S("controller", name), ML_S("source", slot->feed->source->name),
             ML_S("script", slot->file));
     ml_metric_add(ml_metric_with(self->loads, ml_metric_labels(name)), 1);
@@ -132,7 +257,7 @@ static void slot_on_stopped(void *context, struct ml_controller *controller)
         break;
     }
     if (--self->running == 0 && self->stopping)
-        ml_task_defer(&self->stopped_task, self->cluster->loop);
+        ml_task_defer(&self->stopped_task, self->services->loop);
 }
 
 static const struct ml_controller_handler controller_handler = {
@@ -147,15 +272,7 @@ static struct ml_controller *slot_new_controller(struct slot *slot, const char *
     struct ml_scripts *self = slot->feed->scripts;
     self->running++;
     (void)ml_metric_with(self->loads, ml_metric_labels(name));
-    return ml_controller_new(self->cluster, name, &controller_handler, slot);
-}
-
-static void slot_drop_successor(struct slot *slot)
-{
-    if (!slot->successor)
-        return;
-    slot->feed->scripts->running--;
-    ml_controller_free(ml_take(&slot->successor));
+    return ml_controller_new(self->services, name, &controller_handler, slot);
 }
 
 size_t scripts_list_without_file(const struct ml_scripts *self, struct ml_buf *names)
@@ -263,29 +380,6 @@ void slot_offer(struct slot *slot, struct ml_script *script, uint64_t fingerprin
     free(ml_take(&slot->removed));
     if (ml_source_removes(slot->feed->source, name))
         slot_remove(slot);
-}
-
-void slot_free(struct slot *slot)
-{
-    ml_list_remove(&slot->node);
-    if (!slot->dead)
-        slot_show_refused(slot, false);
-    slot_drop_successor(slot);
-    ml_controller_free(ml_take(&slot->controller));
-    if (slot->draining > 0) { /* they refer to it */
-        slot->dead = true;
-        ml_list_push(&slot->feed->scripts->dead, &slot->node);
-        return;
-    }
-    free(slot->removed);
-    free(slot->file);
-    free(slot);
-}
-
-void slot_free_unless_controller(struct slot *slot)
-{
-    if (slot && !slot->controller)
-        slot_free(slot);
 }
 
 bool slot_webhook(const struct slot *slot, size_t which, struct ml_webhook_target *out)

@@ -1,5 +1,5 @@
-/* A timer that moves on to the next step when one takes too long. operator.c has what the steps do.
- */
+/* Moves from step to step of a shutdown, by a timer when one takes too long. operator.c carries the
+ * steps out. */
 #include "operator/shutdown.h"
 
 /* The share of the time at which each step ends, in percent. */

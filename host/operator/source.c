@@ -4,7 +4,6 @@
 
 #include "codec/base64.h"
 #include "codec/json.h"
-#include "operator/path_watch.h"
 
 void ml_source_start(struct ml_source *source, const struct ml_source_handler *handler,
                      void *context)
@@ -121,7 +120,7 @@ struct ml_source *ml_source_path_new(struct ml_loop *loop, const char *path)
 
 struct configmap_source {
     struct ml_source source;
-    struct ml_cluster *cluster;
+    struct ml_services *services;
     struct ml_str ns, name; /* of source.name */
     struct ml_informer *informer;
     struct ml_listener listener;
@@ -224,8 +223,8 @@ static void configmap_again(struct ml_source *source)
 static void configmap_start(struct ml_source *source)
 {
     struct configmap_source *self = configmap_source_of(source);
-    self->informer = ml_informers_get_scoped(self->cluster->informers, &ml_kind_configmap, self->ns,
-                                             self->name);
+    self->informer = ml_informers_get_scoped(self->services->informers, &ml_kind_configmap,
+                                             self->ns, self->name);
     self->listener = (struct ml_listener){
         .change = configmap_on_change,
         .synced = configmap_on_synced,
@@ -253,7 +252,7 @@ static void configmap_report(struct ml_source *source, bool warning, const char 
         event.uid = ml_object_uid(self->object);
         event.rv = ml_object_rv(self->object);
     }
-    ml_recorder_event(self->cluster->recorder, &event);
+    ml_recorder_event(self->services->recorder, &event);
 }
 
 static void configmap_free(struct ml_source *source)
@@ -284,12 +283,12 @@ int ml_source_configmap_check(const char *where, struct ml_err *err)
                       "--scripts-configmap %s: expected NAMESPACE/NAME of a ConfigMap", where);
 }
 
-struct ml_source *ml_source_configmap_new(struct ml_cluster *cluster, const char *where)
+struct ml_source *ml_source_configmap_new(struct ml_services *services, const char *where)
 {
     struct configmap_source *self = ml_new(struct configmap_source);
     self->source.class = &configmap_class;
     self->source.name = ml_asprintf("configmap %s", where);
-    self->cluster = cluster;
+    self->services = services;
     self->name = ml_str_of(self->source.name + strlen("configmap "));
     self->ns = ml_str_cut(&self->name, '/');
     return &self->source;

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "operator/files.h"
-#include "state/cluster.h"
+#include "state/services.h"
 
 struct ml_source;
 
@@ -41,7 +41,7 @@ struct ml_source {
 struct ml_source *ml_source_path_new(struct ml_loop *loop, const char *path);
 
 /* "NAMESPACE/NAME", checked by ml_source_configmap_check. */
-struct ml_source *ml_source_configmap_new(struct ml_cluster *cluster, const char *where);
+struct ml_source *ml_source_configmap_new(struct ml_services *services, const char *where);
 /* ML_EINVALID when it is not of that form. */
 ML_NODISCARD int ml_source_configmap_check(const char *where, struct ml_err *err);
 

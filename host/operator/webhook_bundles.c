@@ -1,4 +1,5 @@
-/* One round after the other over what is to be written. webhooks.c makes it. */
+/* Writes the authority into configurations and definitions, in one round of requests after the
+ * other. */
 #include "operator/webhook_bundles.h"
 
 #include "base/repeat.h"

@@ -1,6 +1,6 @@
-/* L6 operator. Writes whom to trust (caBundle) into the webhooks of our scripts: into the
+/* L6 operator. Writes the trusted authority (caBundle) into the webhooks of our scripts: into the
  * configurations moonloop-CONTROLLER, there into the webhooks of our names, and into the conversion
- * of the CustomResourceDefinitions that call us; nowhere else. What is not there is left alone:
+ * of the CustomResourceDefinitions that call us; nowhere else. Missing ones are not made:
  * somebody has to apply `moonloop manifests` first. One request at a time. */
 #pragma once
 

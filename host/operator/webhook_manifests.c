@@ -1,5 +1,5 @@
-/* Called by `moonloop manifests`, and by `moonloop dev` and test worlds, which register the
- * webhooks of their scripts themselves. */
+/* Makes the manifests of a script's webhooks. `moonloop manifests` prints them; `moonloop dev` and
+ * test worlds register the webhooks of their scripts with them. */
 #include "operator/webhook_manifests.h"
 
 #include "codec/base64.h"

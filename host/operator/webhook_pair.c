@@ -1,4 +1,4 @@
-/* Called by webhook_secret.c. The lengths of life are cert-controller's
+/* Makes, checks and renews the certificates of a Secret. The lengths of life are cert-controller's
  * (open-policy-agent/cert-controller, pkg/rotator), the overlap is ours. */
 #include "operator/webhook_pair.h"
 

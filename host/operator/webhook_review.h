@@ -20,7 +20,7 @@ const char *ml_webhook_name(enum ml_webhook webhook);
 ML_NODISCARD bool ml_webhook_parse(struct ml_str path, enum ml_webhook *out_webhook,
                                    struct ml_str *out_name);
 
-/* Who answers. All borrowed. */
+/* The version that answers. All borrowed. */
 struct ml_webhook_target {
     struct ml_script *script;
     const struct ml_kind *kind; /* that it reconciles; NULL: it has not been looked up yet */

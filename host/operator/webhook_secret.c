@@ -1,5 +1,5 @@
-/* One round after the other: read, renew what is due, write. webhooks.c makes it.
- */
+/* Keeps the Secret with the certificates, in one round after the other: read it, renew the parts
+ * that are due, write it. */
 #include "operator/webhook_secret.h"
 
 #include "base/repeat.h"

@@ -3,8 +3,8 @@
  * All replicas show what it holds. Only a replica that may write changes it, and only the version
  * that it read; when several make it, the first one counts.
  *
- * Times are the API server's, asked for by a Secret that is not stored (a dry run): a machine whose
- * clock is wrong makes no certificates that are not good yet, and lets none expire. */
+ * Times are the API server's, asked for by a Secret that is not stored (a dry run): so certificates
+ * are valid at once, and renewed in time, on a machine whose clock is wrong. */
 #pragma once
 
 #include "base/log.h"

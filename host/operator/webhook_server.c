@@ -168,7 +168,7 @@ static bool is_json(const struct ml_http_exchange *exchange)
     return ml_str_is(ml_str_trim(ml_str_cut(&rest, ';')), "application/json");
 }
 
-/* What ?timeout=10s leaves, in ns. */
+/* The rest of the time that ?timeout=10s allows, in ns. */
 static int64_t deadline_of(const struct ml_http_exchange *exchange)
 {
     struct ml_str query = ml_str_of(exchange->query);

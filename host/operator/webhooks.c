@@ -1,5 +1,5 @@
-/* Puts the parts together. moonloop.c makes it for a cluster; `moonloop dev` uses webhook_server.h
- * alone. */
+/* Puts the parts of the webhooks together: server, certificate, and the objects that trust it.
+ * `moonloop dev` uses webhook_server.h alone. */
 #include "operator/webhooks.h"
 
 #include <openssl/ssl.h>
@@ -7,7 +7,7 @@
 #include "base/wipe.h"
 #include "net/tls.h"
 #include "net/tls_authority.h"
-#include "operator/path_watch.h"
+#include "operator/files.h"
 #include "operator/webhook_bundles.h"
 #include "operator/webhook_secret.h"
 #include "operator/webhook_server.h"

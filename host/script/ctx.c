@@ -269,7 +269,7 @@ static char *refusal_key(const struct ml_run *run)
 static void log_refusal(const struct ml_run *run, const struct ml_err *err, int64_t line)
 {
     struct ml_script *script = run->thread.script;
-    const struct ml_cluster *cluster = script->cluster;
+    const struct ml_services *cluster = script->cluster;
     ML_AUTO_FREE char *key = refusal_key(run);
     struct ml_repeat *repeat = ml_repeats_get(&script->refusals, ml_str_of(key));
     if (!ml_repeat_failed(repeat, ml_str_of(err->message), ml_clock_monotonic(cluster->clock)))

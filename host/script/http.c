@@ -32,7 +32,7 @@ static bool is_origin(struct ml_str text)
 /* Raises unless scripts may ask the origin here. Without a cluster, only the form is checked. */
 ML_RAISES static void check_allowed(lua_State *L, const char *origin)
 {
-    const struct ml_cluster *cluster = script_of(L)->cluster;
+    const struct ml_services *cluster = script_of(L)->cluster;
     struct ml_err err = ML_ERR_INIT;
     if (ml_origin_check(origin, &err) < 0)
         luaL_error(L, "moonloop.controller: http: %s: %s", origin, err.message);

@@ -34,7 +34,7 @@ static struct ml_script_limits limits_with_defaults(const struct ml_script_limit
     return limits;
 }
 
-struct ml_script *script_new(struct ml_cluster *cluster, const struct ml_script_limits *limits)
+struct ml_script *script_new(struct ml_services *cluster, const struct ml_script_limits *limits)
 {
     struct ml_script *script = ml_new(struct ml_script);
     script->references = 1;

@@ -253,7 +253,7 @@ static void add_file_place(const struct ml_script_file *file, struct ml_err *err
                 is_declaration ? controller_line(file->text) : 1);
 }
 
-int ml_script_load(struct ml_cluster *cluster, const struct ml_script_limits *limits,
+int ml_script_load(struct ml_services *cluster, const struct ml_script_limits *limits,
                    const struct ml_script_files *files, size_t entry, struct ml_script **out,
                    struct ml_err *err)
 {

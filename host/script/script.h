@@ -5,11 +5,11 @@
  * However wrong a script is, it causes only an error for its own key. */
 #pragma once
 
-#include "state/cluster.h"
 #include "state/custom_metrics.h"
 #include "state/expectations.h"
 #include "state/read_set.h"
 #include "state/reflector.h"
+#include "state/services.h"
 
 struct ml_script;
 struct ml_run; /* one reconcile under way */
@@ -99,7 +99,7 @@ bool ml_declaration_is_called(const struct ml_declaration *declaration, struct m
  * message" when it does not compile or load, breaks a limit, is bytecode, or returns something
  * that is neither a controller nor a table (a module for others). `out` has one reference.
  * `cluster` NULL: only to read the declaration (moonloop check). */
-ML_NODISCARD int ml_script_load(struct ml_cluster *cluster, const struct ml_script_limits *limits,
+ML_NODISCARD int ml_script_load(struct ml_services *cluster, const struct ml_script_limits *limits,
                                 const struct ml_script_files *files, size_t entry,
                                 struct ml_script **out, struct ml_err *err);
 struct ml_script *ml_script_ref(struct ml_script *script);

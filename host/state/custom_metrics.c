@@ -1,4 +1,5 @@
-/* Called by operator/controller.c and controller_work.c; the notes are made by script/metric.c. */
+/* Counts the values that scripts set by ctx.metric, in series that go with their objects, within
+ * the limits of the header. script/metric.c makes the notes. */
 #include "state/custom_metrics.h"
 
 #include <stdio.h>
@@ -51,7 +52,7 @@ struct ml_key_series {
 };
 
 struct ml_custom_metrics {
-    struct ml_cluster *cluster;
+    struct ml_services *services;
     const char *controller;
     struct ml_budget budget;
     struct ml_list families;
@@ -134,7 +135,7 @@ static void report_dropped(struct family *family)
     if (family->told)
         return;
     family->told = true;
-    ml_warn(self->cluster->log, self->controller,
+    ml_warn(self->services->log, self->controller,
             "a metric of the script has too many series; further ones are left out",
             ML_S("controller", self->controller), ML_S("metric", family->declared.name),
             ML_I("series", (int64_t)family->by_labels.len), ML_I("max", ML_CUSTOM_SERIES_MAX));
@@ -295,9 +296,9 @@ static void family_new(struct ml_custom_metrics *self, const struct ml_custom_me
     ml_list_init(&family->series);
     ml_list_push(&self->families, &family->node);
     family->member = (struct ml_metrics_member){.write = write_family, .context = family};
-    if (!ml_metrics_join(self->cluster->metrics, &family->member, family->full_name,
+    if (!ml_metrics_join(self->services->metrics, &family->member, family->full_name,
                          ml_custom_type_name(metric->type), metric->help))
-        ml_error(self->cluster->log, self->controller,
+        ml_error(self->services->log, self->controller,
                  "another controller has a metric of this name and another type; it is not "
                  "exported: give it another name",
                  ML_S("controller", self->controller), ML_S("metric", metric->name),
@@ -326,7 +327,7 @@ static void forget_links(struct ml_custom_metrics *self, const struct family *fa
 static void family_free(struct family *family)
 {
     forget_links(family->owner, family);
-    ml_metrics_leave(family->owner->cluster->metrics, &family->member);
+    ml_metrics_leave(family->owner->services->metrics, &family->member);
     ml_list_each_entry (struct series, series, &family->series)
         series_free(series);
     ml_map_fini(&family->by_labels);
@@ -415,17 +416,17 @@ void ml_custom_metrics_gone(struct ml_custom_metrics *self, struct ml_str key)
 
 /* ---- life ---- */
 
-struct ml_custom_metrics *ml_custom_metrics_new(struct ml_cluster *cluster, struct ml_keys *keys,
+struct ml_custom_metrics *ml_custom_metrics_new(struct ml_services *services, struct ml_keys *keys,
                                                 const char *controller)
 {
     struct ml_custom_metrics *self = ml_new(struct ml_custom_metrics);
-    self->cluster = cluster;
+    self->services = services;
     self->keys = keys;
     self->controller = controller;
-    self->budget = (struct ml_budget){.max = BYTES_MAX, .pool = &cluster->script_memory};
+    self->budget = (struct ml_budget){.max = BYTES_MAX, .pool = &services->script_memory};
     ml_list_init(&self->families);
     self->dropped = ml_metric_with(
-        ml_metrics_counter(cluster->metrics, "moonloop_custom_series_dropped_total",
+        ml_metrics_counter(services->metrics, "moonloop_custom_series_dropped_total",
                            "Values of scripts' metrics that were left out, as the metric had too "
                            "many series.",
                            ml_metric_labels("controller")),

@@ -10,8 +10,8 @@
  * each metric that it declares in the same way. */
 #pragma once
 
-#include "state/cluster.h"
 #include "state/key.h"
+#include "state/services.h"
 
 #define ML_CUSTOM_METRICS_MAX 64 /* of one controller */
 #define ML_CUSTOM_SERIES_MAX  1000
@@ -33,8 +33,8 @@ struct ml_custom_metric {
 
 const char *ml_custom_type_name(enum ml_custom_type type); /* "counter" */
 
-/* What one run wants to record: it counts when the run has ended well, so that one that is tried
- * again does not count twice. */
+/* The values that one run records. They count when the run has ended well, so that a run that is
+ * tried again counts once. */
 struct ml_custom_notes;
 struct ml_custom_notes *ml_custom_notes_new(void);
 void ml_custom_notes_free(struct ml_custom_notes *notes); /* NULL is fine */
@@ -46,7 +46,7 @@ size_t ml_custom_notes_len(const struct ml_custom_notes *notes); /* NULL: 0 */
 
 struct ml_custom_metrics; /* of one controller */
 /* `controller` is borrowed. `keys` outlive them; they keep a part of each record. */
-struct ml_custom_metrics *ml_custom_metrics_new(struct ml_cluster *cluster, struct ml_keys *keys,
+struct ml_custom_metrics *ml_custom_metrics_new(struct ml_services *services, struct ml_keys *keys,
                                                 const char *controller);
 void ml_custom_metrics_free(struct ml_custom_metrics *self); /* NULL is fine */
 /* A version of the script goes live that declares these: copied. */

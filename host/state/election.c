@@ -418,8 +418,7 @@ struct ml_election *ml_election_new(const struct ml_lease_opts *opts,
     self->context = context;
     struct ml_metric_family *status = ml_metrics_gauge(
         opts->metrics, "leader_election_master_status",
-        "Whether this replica leads: 1 when it does, by the name of the Lease.",
-        ml_metric_labels("name"));
+        "1 while this replica leads, by the name of the Lease.", ml_metric_labels("name"));
     struct ml_metric_family *slow = ml_metrics_counter(
         opts->metrics, "leader_election_slowpath_total",
         "Renewals of a Lease that had to read it first, by the name of the Lease.",

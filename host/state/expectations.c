@@ -190,7 +190,7 @@ static void entry_free(struct ml_key_writes *entry)
     free(entry);
 }
 
-/* Drops the writes of which nothing is left to learn, and frees the entry when it says nothing. */
+/* Drops the writes that are complete, and frees the entry when it is empty. */
 static void entry_settle(struct ml_key_writes *entry)
 {
     if (entry->under_way)

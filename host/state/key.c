@@ -12,17 +12,22 @@ struct ml_key *ml_keys_find(const struct ml_keys *self, struct ml_str name)
     return ml_map_get(&self->by_name, name);
 }
 
+static struct ml_key *key_new(struct ml_keys *self, struct ml_str name)
+{
+    ml_assert(name.len <= UINT32_MAX);
+    struct ml_key *key = ml_zalloc(sizeof *key + name.len);
+    key->keys = self;
+    key->len = (uint32_t)name.len;
+    memcpy(key->bytes, name.ptr, name.len);
+    ml_map_put(&self->by_name, ml_key_str(key), key);
+    return key;
+}
+
 struct ml_key *ml_keys_ref(struct ml_keys *self, struct ml_str name)
 {
     struct ml_key *key = ml_keys_find(self, name);
-    if (!key) {
-        ml_assert(name.len <= UINT32_MAX);
-        key = ml_zalloc(sizeof *key + name.len);
-        key->keys = self;
-        key->len = (uint32_t)name.len;
-        memcpy(key->bytes, name.ptr, name.len);
-        ml_map_put(&self->by_name, ml_key_str(key), key);
-    }
+    if (!key)
+        key = key_new(self, name);
     key->refs++;
     return key;
 }

@@ -1,8 +1,8 @@
 /* L4 state. All that one controller knows about one key, in one record: the key's name, and a part
  * for each file that keeps something about it. A part is made and freed by its own file. Each part
- * that exists holds one reference to the record, and the last part to go frees it: a key about
- * which nothing is known takes no memory. The functions of those files find their part by the
- * key's name, in the one map of the controller's records. */
+ * that exists holds one reference to the record, and the last part to go frees it: an unknown key
+ * takes no memory. The functions of those files find their part by the key's name, in the one map
+ * of the controller's records. */
 #pragma once
 
 #include "base/map.h"

@@ -1,5 +1,5 @@
-/* Leases (coordination.k8s.io/v1): their times, their text, and what it takes to hold one. Called
- * by the election (election.c) and by the members of a shard group (shard.c). */
+/* Leases (coordination.k8s.io/v1): their times, their text, and the attempts to hold one,
+ * for the election (election.c) and for the members of a shard group (shard.c). */
 #include "state/lease.h"
 
 #include "codec/json.h"

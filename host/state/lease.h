@@ -22,7 +22,7 @@ ML_NODISCARD int ml_lease_times_check(const struct ml_lease_times *times, struct
 
 #define LEASE_RETRY_JITTER 1.2 /* client-go, leaderelection.JitterFactor */
 
-/* What a replica holds a Lease by, alone or as one of a shard group. All borrowed for life. */
+/* The means by which a replica holds a Lease, alone or in a shard group. All borrowed for life. */
 struct ml_lease_opts {
     struct ml_client *client; /* with its own connection, so that other requests cannot delay a
                                  renewal, and without a fence */
@@ -81,8 +81,8 @@ struct lease_hold_handler {
     void (*watched)(void *context, struct ml_str lease);
 };
 
-/* What a candidate for a Lease and a member of a shard group do alike: attempts, each with one
- * request at a time; how long the last renewal counts; a watch of the Leases, which only gives
+/* The common part of a candidate for a Lease and of a member of a shard group: attempts, each with
+ * one request at a time; how long the last renewal counts; a watch of the Leases, which only gives
  * hints (a replica that may not watch, or whose stream broke, is slower, not wrong); and the end.
  */
 struct lease_hold {

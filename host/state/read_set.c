@@ -1,5 +1,5 @@
-/* Packed read sets (read_set.h): compared with what changed. Made by script/reads.c, asked by
- * operator/read_sets.c.
+/* Read sets: their bytes, which script/reads.c puts together, and their comparison with a change of
+ * an object, for operator/read_sets.c.
  *
  * The bytes are the host's own and are read without doubting them. */
 #include "state/read_set.h"

@@ -19,7 +19,7 @@
 #include "kube/object.h"
 
 #define ML_READ_SET_MAX   1024 /* bytes; every change wakes a key that reads more */
-#define ML_READ_LISTS_MAX 4    /* kinds of which a run lists what others control */
+#define ML_READ_LISTS_MAX 4    /* kinds that a run lists, with objects that others control */
 #define ML_READ_NAMES_MAX 64   /* objects that a run looks for by name; of more kinds count whole */
 
 enum ml_read_root { READ_SELF, READ_OBJECT, READ_LIST };
@@ -71,7 +71,7 @@ struct ml_read_versions {
 struct ml_read_names {
     struct ml_buf packed;
     size_t count;
-    uint64_t whole_kinds; /* bits of kinds of which it looked for more names than there are here */
+    uint64_t whole_kinds; /* bits of kinds; it looked for more of their names than are here */
 };
 
 void ml_read_names_fini(struct ml_read_names *names);

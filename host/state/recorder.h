@@ -8,6 +8,7 @@
  * filter). */
 #pragma once
 
+#include "base/map.h"
 #include "base/metrics.h"
 #include "kube/client.h"
 #include "kube/object.h"
@@ -53,3 +54,31 @@ bool ml_recorder_shows(const struct ml_recorder *recorder, const struct ml_event
 /* Calls `done`, later from the loop, when all recorded Events have been answered or dropped: for
  * shutdown. */
 void ml_recorder_flush(struct ml_recorder *recorder, void (*done)(void *context), void *context);
+
+/* ---- for the recorder and its tests: the limits on the number of Events ---- */
+
+/* The keys that were seen lately. Bounded: the one that was quiet longest is forgotten first. */
+struct ml_event_recent {
+    struct ml_set by_key; /* in the order of their last use */
+};
+
+void ml_event_recent_init(struct ml_event_recent *recent);
+void ml_event_recent_fini(struct ml_event_recent *recent);
+
+/* Events that differ only in their notes: when an object has had ten different notes for one reason
+ * within ten minutes, further new ones are combined into one (client-go's EventAggregator).
+ * At most ML_EVENT_SIMILAR_MAX reasons of objects are remembered. */
+#define ML_EVENT_SIMILAR_MAX    1024
+#define ML_EVENT_COMBINED_NOTES 10
+#define ML_EVENT_COMBINED       "(combined from similar events): "
+
+/* `reason`: object, type and reason. True: this note is to be combined. */
+bool ml_event_similar_combines(struct ml_event_recent *similar, struct ml_str reason,
+                               struct ml_str note, int64_t now_ns);
+
+/* Limits the Events of an object: a token bucket of 25, refilled by one each five
+ * minutes (client-go's EventSourceObjectSpamFilter). At most ML_EVENT_SPAM_OBJECTS are remembered.
+ */
+#define ML_EVENT_SPAM_OBJECTS 1024
+
+bool ml_event_spam_allows(struct ml_event_recent *spam, struct ml_str object, int64_t now_ns);

@@ -34,7 +34,7 @@ ML_NODISCARD int ml_selection_object(const struct ml_selection *selection, struc
 /* The reason in the error when the server shows an old state. */
 #define REFLECTOR_BEHIND "ServerBehind"
 
-/* What a reflector reports, in the order of the server. All calls come from the loop. */
+/* Called by a reflector in the order of the server. All calls come from the loop. */
 struct ml_reflector_handler {
     /* A list at the most recent version is requested now: it will show everything that was written
      * before this call. */

@@ -1,5 +1,5 @@
-/* What a reflector does next, as pure functions: after a LIST or WATCH ended, when a list is older
- * than what is known, and how long it waits after a failure. Called by reflector.c. */
+/* The decisions of a reflector, as pure functions: the step after the end of a LIST or WATCH, when
+ * a list is older than the known version, and how long it waits after a failure. */
 #include "state/reflector_fsm.h"
 
 #include "kube/client.h"
@@ -48,7 +48,7 @@ struct reflector_step reflector_first(bool streams)
     return list_step(true, streams);
 }
 
-/* What follows a streaming list that did not complete. If the server cannot stream, a plain list
+/* The step after a streaming list that did not complete. If the server cannot stream, a plain list
  * follows at once. */
 static struct reflector_step step_after_stream(const struct reflector_step *last,
                                                enum reflector_end end)
@@ -168,7 +168,7 @@ static int64_t delay_when_refused(struct reflector_delays *delays, const struct 
 {
     if (delays->refused_ns == 0)
         delays->refused_ns = now_ns;
-    /* A kind that does not exist costs the server nothing, and may be made at any moment. */
+    /* A request for a kind that does not exist is cheap, and the kind may be made at any moment. */
     bool brisk = err->kind == ML_ENOT_FOUND || now_ns - delays->refused_ns < BRISK_FOR_NS;
     return (brisk ? BRISK_NS : REFUSED_NS) + ml_random_between(random, 0, BRISK_NS);
 }

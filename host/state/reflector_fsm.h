@@ -22,7 +22,7 @@
                                  a CRD ends each watch of its kind, however young */               \
     X(WATCH_SHORT, "short")   /* the same once more: something is wrong */                         \
     X(WATCH_SILENT, "silent") /* for long not even a bookmark came: a server that was restored to  \
-                                 an earlier state says nothing to a version it has not reached */  \
+                                 an earlier state is silent to a version that lies ahead of it */  \
     X(WATCH_DOUBTED, "doubted") /* before a watch is resumed: the server may have been restored */ \
     X(WATCH_BEHIND, "behind")   /* a bookmark older than what is known */                          \
     X(WATCH_GONE, "gone")       /* 410: our version was compacted away */                          \

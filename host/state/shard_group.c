@@ -1,6 +1,6 @@
-/* The rules of sharding as pure functions, without clock and requests: whose a key is, what a Lease
- * of the group says, which members are alive, and what one of them may act on. Called by shard.c.
- */
+/* The rules of sharding as pure functions, without clock and requests: the member that a key
+ * belongs to, the text of a Lease of the group, the members that are alive, and the keys that one
+ * of them may act on. */
 #include "state/shard_group.h"
 
 #include "codec/json.h"

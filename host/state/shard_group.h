@@ -140,8 +140,8 @@ struct shard_claim {
     struct shard_set view;
 };
 
-/* What one member may act on: the keys that are its own in each view that may be in force, and that
- * no other member claims. */
+/* The keys that one member may act on: they are its own in each view that may be in force, and no
+ * other member claims them. */
 struct shard_acting {
     uint64_t self;
     struct shard_set views[SHARD_VIEWS_MAX];

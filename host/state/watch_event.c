@@ -1,4 +1,4 @@
-/* Parses the lines of a watch. Called by reflector.c and lease.c. */
+/* Parses the lines of a watch. */
 #include "state/watch_event.h"
 
 #include "codec/json.h"

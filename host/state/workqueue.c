@@ -125,7 +125,7 @@ static void queue_push_new(struct ml_workqueue *queue, struct ml_key_queued *ent
     queue_class_push(queue, entry);
 }
 
-/* What is waiting rises, and never sinks. */
+/* Raises the priority of a waiting key; never lowers it. */
 static void queue_raise(struct ml_workqueue *queue, struct ml_key_queued *entry,
                         enum ml_priority priority)
 {

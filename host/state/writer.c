@@ -1,11 +1,85 @@
-/* Writes of scripts and of the status. Called by the bindings of scripts and by
- * operator/status.c. */
+/* Sends the writes of scripts and of the status, reads the outcome of a write whose reply was lost,
+ * and remembers the authors of the last writes. */
 #include "state/writer.h"
 
 #include "codec/json.h"
 
+#define NAMES_MAX 1000 /* 100 controllers at a time; then all is forgotten */
+
+/* ---- the authors of the last writes ---- */
+
+void ml_authors_fini(struct ml_authors *authors)
+{
+    for (size_t i = 0; i < ML_AUTHORS_MAX; i++) {
+        free(authors->writes[i].key);
+        free(authors->deletions[i].key);
+    }
+    ml_map_each (&authors->names, cursor, name)
+        free(name);
+    ml_map_fini(&authors->names);
+    *authors = (struct ml_authors){.names = {0}};
+}
+
+static const char *name_of(struct ml_authors *authors, const char *controller)
+{
+    char *name = ml_map_get(&authors->names, ml_str_of(controller));
+    if (name)
+        return name;
+    if (authors->names.len == NAMES_MAX)
+        ml_authors_fini(authors);
+    name = ml_strdup(controller);
+    ml_map_put(&authors->names, ml_str_of(name), name);
+    return name;
+}
+
+static void note_author(struct ml_author *place, const struct ml_kind *kind, uint64_t id,
+                        const char *controller, struct ml_str key)
+{
+    free(place->key);
+    *place = (struct ml_author){kind, id, controller, ml_str_dup(key)};
+}
+
+void ml_authors_note(struct ml_authors *authors, const struct ml_kind *kind, uint64_t rv,
+                     const char *controller, struct ml_str key)
+{
+    if (!authors || rv == ML_RV_OPAQUE)
+        return;
+    const char *name = name_of(authors, controller);
+    note_author(&authors->writes[rv % ML_AUTHORS_MAX], kind, rv, name, key);
+}
+
+void ml_authors_note_deletion(struct ml_authors *authors, struct ml_str uid, const char *controller,
+                              struct ml_str key)
+{
+    uint64_t id = ml_hash(uid);
+    if (!authors)
+        return;
+    const char *name = name_of(authors, controller);
+    note_author(&authors->deletions[id % ML_AUTHORS_MAX], NULL, id, name, key);
+}
+
+static const struct ml_author *find_author(const struct ml_author *authors,
+                                           const struct ml_kind *kind, uint64_t id)
+{
+    const struct ml_author *author = &authors[id % ML_AUTHORS_MAX];
+    return author->controller && author->id == id && author->kind == kind ? author : NULL;
+}
+
+const struct ml_author *ml_authors_of(const struct ml_authors *authors, const struct ml_kind *kind,
+                                      uint64_t rv)
+{
+    return authors && rv != ML_RV_OPAQUE ? find_author(authors->writes, kind, rv) : NULL;
+}
+
+const struct ml_author *ml_authors_of_deletion(const struct ml_authors *authors, struct ml_str uid)
+{
+    return authors ? find_author(authors->deletions, NULL, ml_hash(uid)) : NULL;
+}
+
+/* ---- one write ---- */
+
 struct ml_writer_call {
-    struct ml_cluster *cluster;
+    struct ml_services *services;
     const struct ml_kind *kind;
     enum ml_verb verb;
     char *ns;
@@ -54,9 +128,9 @@ static void writer_accept_written(struct ml_writer_call *call, struct ml_str bod
 {
     uint64_t rv = writer_note_expectation(call, body);
     const char *controller = ml_expectations_controller(call->expectations);
-    ml_authors_note(call->cluster->authors, call->kind, rv, controller, ml_str_of(call->key));
+    ml_authors_note(call->services->authors, call->kind, rv, controller, ml_str_of(call->key));
     if (call->verb == ML_VERB_DELETE && call->uid)
-        ml_authors_note_deletion(call->cluster->authors, ml_str_of(call->uid), controller,
+        ml_authors_note_deletion(call->services->authors, ml_str_of(call->uid), controller,
                                  ml_str_of(call->key));
     writer_finish(call, body, NULL);
 }
@@ -149,7 +223,7 @@ static void writer_read_back(struct ml_writer_call *call)
         .name = ml_str_of(call->name),
         .budget = call->budget,
     };
-    call->sent = ml_client_send(call->cluster->client, &request, writer_on_read_back, call);
+    call->sent = ml_client_send(call->services->client, &request, writer_on_read_back, call);
 }
 
 static void writer_on_answer(void *context, struct ml_str body, const struct ml_err *err)
@@ -178,12 +252,12 @@ static void writer_keep_guards(struct ml_writer_call *call, const struct ml_clie
     }
 }
 
-struct ml_writer_call *ml_writer_send(struct ml_cluster *cluster, const struct ml_write *write,
+struct ml_writer_call *ml_writer_send(struct ml_services *services, const struct ml_write *write,
                                       ml_client_done *done, void *context)
 {
     const struct ml_client_request *request = &write->request;
     struct ml_writer_call *call = ml_new(struct ml_writer_call);
-    call->cluster = cluster;
+    call->services = services;
     call->kind = request->kind;
     call->verb = request->verb;
     call->ns = ml_str_dup(request->ns);
@@ -196,7 +270,7 @@ struct ml_writer_call *ml_writer_send(struct ml_cluster *cluster, const struct m
     call->done = done;
     call->context = context;
     writer_keep_guards(call, request);
-    call->sent = ml_client_send(cluster->client, request, writer_on_answer, call);
+    call->sent = ml_client_send(services->client, request, writer_on_answer, call);
     return call;
 }
 

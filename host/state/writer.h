@@ -9,14 +9,16 @@
  *            returned; else Conflict, since it is unknown who changed it. An apply without these
  *            may be sent again: the error is returned
  *
- * What was read counts for the expectations like an answer: the next reconcile sees at least that.
+ * A version that was read counts for the expectations like an answer: the next reconcile sees at
+ * least that one.
  * A delete is noted when the answer is the object with a deletionTimestamp. When the object was
  * gone at once the answer has no later version, and the cache may show the object a little longer:
  * a second delete, with its uid, gets NotFound or Conflict. */
 #pragma once
 
-#include "state/cluster.h"
+#include "base/map.h"
 #include "state/expectations.h"
+#include "state/services.h"
 
 struct ml_writer_call;
 
@@ -30,6 +32,43 @@ struct ml_write {
 
 /* `body`: the object after the write (for a delete: the object or a Status), valid during the
  * call. As ml_client_done otherwise: later from the loop, never inside this call. */
-struct ml_writer_call *ml_writer_send(struct ml_cluster *cluster, const struct ml_write *write,
+struct ml_writer_call *ml_writer_send(struct ml_services *services, const struct ml_write *write,
                                       ml_client_done *done, void *context);
 void ml_writer_cancel(struct ml_writer_call *call); /* `done` does not come; NULL is fine */
+
+/* ---- the authors of the last writes ---- */
+
+/* Remembers which run of this process wrote which version of an object, and which objects runs
+ * deleted, for the last few hundred of each. The writer notes each write when it is answered; the
+ * enqueue filter asks for the author when a change by somebody else wakes a key. */
+#define ML_AUTHORS_MAX 256 /* writes that are remembered; a later one takes the place of one */
+
+struct ml_author {
+    const struct ml_kind *kind; /* NULL: of a deletion */
+    uint64_t id;                /* the version, or a hash of the uid */
+    const char *controller;     /* in `names` */
+    char *key;                  /* of the object that the run was for */
+};
+
+/* All zero: nobody wrote anything. */
+struct ml_authors {
+    struct ml_author writes[ML_AUTHORS_MAX];    /* by the lowest bits of `id` */
+    struct ml_author deletions[ML_AUTHORS_MAX]; /* likewise */
+    struct ml_map names;                        /* each once; controllers come and go */
+};
+
+void ml_authors_fini(struct ml_authors *authors);
+
+/* A run of `controller` for `key` wrote an object of `kind`, which is interned, at version `rv`, or
+ * deleted the one with that uid. Both are copied. `authors` NULL, and a version that is no number:
+ * ignored. */
+void ml_authors_note(struct ml_authors *authors, const struct ml_kind *kind, uint64_t rv,
+                     const char *controller, struct ml_str key);
+void ml_authors_note_deletion(struct ml_authors *authors, struct ml_str uid, const char *controller,
+                              struct ml_str key);
+
+/* NULL: none of this process, or it was too long ago, or the answer has not come yet. Valid until
+ * the next note. */
+const struct ml_author *ml_authors_of(const struct ml_authors *authors, const struct ml_kind *kind,
+                                      uint64_t rv);
+const struct ml_author *ml_authors_of_deletion(const struct ml_authors *authors, struct ml_str uid);

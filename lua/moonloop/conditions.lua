@@ -1,5 +1,5 @@
 -- The conditions that a reconcile returns by their type, checked, as the list that status.conditions is. The host
--- merges that list into the object's (host/operator/conditions.c). Called by result.lua.
+-- merges that list into the object's (host/operator/status.c). Called by result.lua.
 local _, host = ...
 local names = host.require "moonloop.names"
 local fields = host.require "moonloop.fields"
@@ -9,7 +9,7 @@ local M = {}
 -- The rules of metav1.Condition (apimachinery, pkg/apis/meta/v1/types.go), which the CRDs of most operators repeat.
 local TYPE_MAX, REASON_MAX, MESSAGE_MAX = 316, 1024, 32768
 local EXAMPLE = 'as in { Ready = { status = true, reason = "AllRunning", message = "" } }'
-local HOST_TYPE = "Reconciled" -- the host's own (host/operator/reconciled.h)
+local HOST_TYPE = "Reconciled" -- the host's own (host/operator/status.h)
 
 local STATUS = { [true] = "True", [false] = "False", True = "True", False = "False", Unknown = "Unknown" }
 

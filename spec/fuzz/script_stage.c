@@ -237,14 +237,14 @@ static void open_world(struct stage *stage, struct choices *answers, enum ml_log
                                                                  .instance = "fuzz"});
     stage->gate = ml_expectations_new(&stage->keys, stage->loop, stage->client, stage->metrics,
                                       "at");
-    stage->cluster = (struct ml_cluster){.loop = stage->loop,
-                                         .clock = &stage->clock.clock,
-                                         .random = &stage->random,
-                                         .log = &stage->log,
-                                         .metrics = stage->metrics,
-                                         .client = stage->client,
-                                         .informers = stage->informers,
-                                         .recorder = stage->recorder};
+    stage->cluster = (struct ml_services){.loop = stage->loop,
+                                          .clock = &stage->clock.clock,
+                                          .random = &stage->random,
+                                          .log = &stage->log,
+                                          .metrics = stage->metrics,
+                                          .client = stage->client,
+                                          .informers = stage->informers,
+                                          .recorder = stage->recorder};
     stage->dict = ml_dict_new();
     stage->custom = ml_custom_metrics_new(&stage->cluster, &stage->keys, "at");
     stage->object = make_object(

@@ -9,8 +9,8 @@
 #include "choices.h"
 
 #include "script/script.h"
-#include "state/cluster.h"
 #include "state/expectations.h"
+#include "state/services.h"
 
 #define STAGE_KINDS_MAX 128
 
@@ -31,7 +31,7 @@ struct stage {
     struct ml_recorder *recorder;
     struct ml_keys keys;
     struct ml_expectations *gate;
-    struct ml_cluster cluster;
+    struct ml_services cluster;
     struct ml_informer *pods;
     struct ml_dict *dict;
     struct ml_object *object; /* an At */

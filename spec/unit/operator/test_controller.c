@@ -266,7 +266,7 @@ static void on_beside(void *context, struct ml_str body, const struct ml_err *er
 static void server_answers(struct world *world)
 {
     const struct ml_client_request request = {.verb = ML_VERB_GET, .path = "/version"};
-    ml_client_send(world->cluster.client, &request, on_beside, NULL);
+    ml_client_send(world->services.client, &request, on_beside, NULL);
     ml_loop_poll(world->loop);
 }
 

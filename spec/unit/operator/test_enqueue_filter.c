@@ -20,7 +20,7 @@ struct wakes_world {
     int woken;
     int slowed, hot;
     bool fight; /* as the last one slowed was told */
-    char fields[128], rival[64];
+    char fields[128], other_side[64];
     struct ml_str key;
     const char *author; /* of every change by somebody else; NULL: not known */
     bool deleted_here;  /* a run of the key deletes what goes */
@@ -38,7 +38,8 @@ static void follow(struct wakes_world *self, struct ml_verdict verdict)
     const struct ml_slowed *slowed = &verdict.slowed;
     self->woken += verdict.wakes;
     if (slowed->change) {
-        snprintf(self->rival, sizeof self->rival, "%s", slowed->rival ? slowed->rival : "");
+        snprintf(self->other_side, sizeof self->other_side, "%s",
+                 slowed->other_side ? slowed->other_side : "");
         snprintf(self->fields, sizeof self->fields, "%s", slowed->fields);
         self->fight = slowed->fight;
         self->slowed++;
@@ -736,7 +737,7 @@ static void fight_is_slowed(struct wakes_world *self, struct ml_informer *inform
         assert_int_equal(round_of_fight(self, informer, of_spec, rv), 0);
     assert_int_equal(self->slowed, 1);
     assert_true(self->fight);
-    assert_string_equal(self->rival, "other");
+    assert_string_equal(self->other_side, "other");
     assert_string_equal(self->fields, fields);
     for (int64_t pause_s = 1; pause_s <= 1000; pause_s *= 2, rv += 2)
         assert_int_equal(round_of_fight(self, informer, of_spec, rv), pause_s * ML_NS_PER_S);
@@ -765,7 +766,7 @@ static void test_wakes_fight_goes_on_when_the_answer_comes_after_the_event(void 
     for (int run = 2; run <= 21; run++)
         round_of_fight(self, self->own, false, rv += 2);
     assert_int_equal(self->slowed, 1);
-    assert_string_equal(self->rival, "other");
+    assert_string_equal(self->other_side, "other");
     assert_int_equal(round_of_fight(self, self->own, false, rv += 2), ML_NS_PER_S);
 }
 
@@ -777,7 +778,7 @@ static void test_wakes_fight_with_somebody_outside_is_slowed_too(void **state)
         assert_int_equal(round_of_fight(self, self->own, false, rv), 0);
     assert_int_equal(self->slowed, 1);
     assert_true(self->fight);
-    assert_string_equal(self->rival, "");
+    assert_string_equal(self->other_side, "");
 }
 
 static void test_wakes_fight_at_a_slow_pace_is_found_too(void **state)

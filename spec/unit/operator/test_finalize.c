@@ -429,7 +429,7 @@ static void test_controller_that_is_removed_from_a_standby_waits_for_the_leader(
 {
     struct world *world = *state;
     ML_AUTO_FREE char *one = finalizing("one", "", "");
-    world->cluster.standby = true;
+    world->services.standby = true;
     tell(world, one, NULL);
     change(world, 11, "X", CARRIES);
     set_removed(world, "one");
@@ -447,14 +447,14 @@ static void test_controller_that_is_removed_goes_on_when_this_replica_leads(void
 {
     struct world *world = *state;
     ML_AUTO_FREE char *one = finalizing("one", "", "return { requeue_after = 5 }");
-    world->cluster.standby = true;
+    world->services.standby = true;
     tell(world, one, NULL);
     change(world, 11, "X", CARRIES GOING);
     set_removed(world, "one");
     tell(world, one, NULL);
     advance(world, ML_NS_PER_S);
     expect_no_write(world);
-    world->cluster.standby = false;
+    world->services.standby = false;
     ml_scripts_resync(world->scripts);
     ml_loop_poll(world->loop);
     answer_changed(world, expect_write(world, "\"finalizers\":[\"a/b\",\"c/d\"]"), 12, GOING);
@@ -466,12 +466,12 @@ static void test_finalize_is_for_the_replica_that_leads(void **state)
 {
     struct world *world = *state;
     ML_AUTO_FREE char *one = finalizing("one", "", "");
-    world->cluster.standby = true;
+    world->services.standby = true;
     tell(world, one, NULL);
     change(world, 11, "X", CARRIES GOING);
     advance(world, ML_NS_PER_S);
     expect_no_write(world);
-    world->cluster.standby = false;
+    world->services.standby = false;
     ml_scripts_resync(world->scripts);
     ml_loop_poll(world->loop);
     fake_reply(expect_write(world, "\"finalizers\":[\"a/b\",\"c/d\"]"), 200, "{}");

@@ -299,7 +299,7 @@ static void test_metering_script_that_asks_again_at_once_for_ever_is_slowed(void
 static void test_metering_memory_of_all_scripts_has_a_limit_and_leaves_each_its_part(void **state)
 {
     struct world *world = *state;
-    world->cluster.script_memory.max = 4 * 1024 * 1024;
+    world->services.script_memory.max = 4 * 1024 * 1024;
     ML_AUTO_FREE char *a = script("a", "hoard()");
     ML_AUTO_FREE char *hoarder = ml_asprintf("%s%s", HOARD, a);
     ML_AUTO_FREE char *b = script("b", "local t = {} for i = 1, 2000 do t[i] = 'x' .. i end");
@@ -308,13 +308,13 @@ static void test_metering_memory_of_all_scripts_has_a_limit_and_leaves_each_its_
         accept_all(world);
         advance(world, ML_NS_PER_S);
     }
-    assert_in_range(world->cluster.script_memory.used, 2 * 1024 * 1024, 4 * 1024 * 1024);
+    assert_in_range(world->services.script_memory.used, 2 * 1024 * 1024, 4 * 1024 * 1024);
     assert_true(shown(world, ERRORS_OF_A) >= 1);
     assert_true(shown(world, "controller_runtime_reconcile_total{controller=\"b\",result="
                              "\"success\"}") >= 1);
     assert_true(shown(world, "controller_runtime_reconcile_errors_total{controller=\"b\"}") == 0);
     ml_scripts_free(ml_take(&world->scripts));
-    assert_int_equal(world->cluster.script_memory.used, 0);
+    assert_int_equal(world->services.script_memory.used, 0);
 }
 
 static int set_up_metered(void **state)

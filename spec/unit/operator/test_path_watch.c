@@ -1,7 +1,7 @@
 /* Changes of a folder that are noticed, on the real clock and the real inotify. */
 #include "net_unit.h"
 
-#include "operator/path_watch.h"
+#include "operator/files.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -190,8 +190,8 @@ static void test_scripts_renamed_controller_takes_over(void **state)
     fake_reply(world->writes[0], 200, "{}");
 }
 
-/* Not ready, and this is said to be missing. */
-static void expect_lacks(const struct world *world, const char *what)
+/* Not ready, and this is the reason. */
+static void expect_awaits(const struct world *world, const char *what)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf why = ML_BUF_INIT;
     assert_false(ml_scripts_ready(world->scripts, &why));
@@ -205,8 +205,8 @@ static void test_scripts_wait_for_a_kind_that_is_not_installed(void **state)
     world->kind_installed = false;
     tell(world, one, NULL);
     advance(world, 30 * ML_NS_PER_S);
-    expect_lacks(world, "a.lua: the server has no kind Thing in test.dev/v1; is its CRD "
-                        "installed?\n");
+    expect_awaits(world, "a.lua: the server has no kind Thing in test.dev/v1; is its CRD "
+                         "installed?\n");
     world->kind_installed = true;
     for (int i = 0; i < 12 && !ready(world); i++)
         advance(world, ML_NS_PER_S);
@@ -260,7 +260,7 @@ static void test_scripts_wait_for_every_cache_of_theirs(void **state)
                       "}\n";
     tell(world, one, NULL);
     assert_non_null(world->watch); /* the other cache is there */
-    expect_lacks(world, "a.lua: the first list of parts is not complete yet\n");
+    expect_awaits(world, "a.lua: the first list of parts is not complete yet\n");
     assert_int_equal(world->write_count, 0);
     reply_no_parts(world);
     assert_true(ready(world));

@@ -2,7 +2,6 @@
 #include "unit.h"
 
 #include "base/clock.h"
-#include "operator/conditions.h"
 #include "operator/status.h"
 #include "script/maxima.h"
 

@@ -10,7 +10,7 @@ static bool allows_one(struct ml_outbound *outbound, const char *origin)
 static struct ml_outbound one = {.allows = allows_one};
 
 /* Loads a script that declares this; the message, or "" when it is good. */
-static void load(struct ml_cluster *cluster, const char *declared, char out[ML_ERR_MESSAGE_MAX])
+static void load(struct ml_services *cluster, const char *declared, char out[ML_ERR_MESSAGE_MAX])
 {
     ML_AUTO_FREE char *text = ml_asprintf(
         "local m = require 'moonloop'\n"
@@ -26,7 +26,7 @@ static void load(struct ml_cluster *cluster, const char *declared, char out[ML_E
     snprintf(out, ML_ERR_MESSAGE_MAX, "%s", err.message);
 }
 
-static void expect(struct ml_cluster *cluster, const char *declared, const char *message)
+static void expect(struct ml_services *cluster, const char *declared, const char *message)
 {
     char got[ML_ERR_MESSAGE_MAX];
     load(cluster, declared, got);

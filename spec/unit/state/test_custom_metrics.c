@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 struct stage {
-    struct ml_cluster cluster;
+    struct ml_services services;
     struct ml_keys keys;
     struct ml_custom_metrics *a;
 };
@@ -26,16 +26,16 @@ static struct ml_custom_metric metric_of(enum ml_custom_type type, const char *n
 static void stage_open(struct stage *stage)
 {
     *stage = (struct stage){.a = NULL};
-    stage->cluster.metrics = ml_metrics_new();
-    stage->a = ml_custom_metrics_new(&stage->cluster, &stage->keys, "a");
+    stage->services.metrics = ml_metrics_new();
+    stage->a = ml_custom_metrics_new(&stage->services, &stage->keys, "a");
 }
 
 static void stage_close(struct stage *stage)
 {
     ml_custom_metrics_free(stage->a);
     ml_keys_fini(&stage->keys);
-    assert_int_equal(stage->cluster.script_memory.used, 0);
-    ml_metrics_free(stage->cluster.metrics);
+    assert_int_equal(stage->services.script_memory.used, 0);
+    ml_metrics_free(stage->services.metrics);
 }
 
 /* A run of the object records one value. */
@@ -53,7 +53,7 @@ static void record(struct ml_custom_metrics *self, const char *key,
 static void expect_page(const struct stage *stage, const char *text, bool shown)
 {
     struct ml_buf page = ML_BUF_INIT;
-    ml_metrics_write(stage->cluster.metrics, &page);
+    ml_metrics_write(stage->services.metrics, &page);
     if ((strstr(ml_buf_cstr(&page), text) != NULL) != shown)
         fail_msg("%s: %s in\n%s", text, shown ? "not" : "wrongly", ml_buf_cstr(&page));
     ml_buf_fini(&page);
@@ -193,7 +193,7 @@ static void test_custom_metrics_of_two_controllers_share_a_heading(void **state)
     struct stage stage;
     stage_open(&stage);
     struct ml_keys keys = {0};
-    struct ml_custom_metrics *b = ml_custom_metrics_new(&stage.cluster, &keys, "b");
+    struct ml_custom_metrics *b = ml_custom_metrics_new(&stage.services, &keys, "b");
     const struct ml_custom_metric gauge = metric_of(ML_CUSTOM_GAUGE, "g");
     const struct ml_custom_metric counter = metric_of(ML_CUSTOM_COUNTER, "g");
     ml_custom_metrics_declare(stage.a, &gauge, 1);
@@ -218,7 +218,7 @@ static void test_custom_series_take_from_the_memory_of_scripts(void **state)
     (void)state;
     struct stage stage;
     stage_open(&stage);
-    stage.cluster.script_memory.max = 2000;
+    stage.services.script_memory.max = 2000;
     const struct ml_custom_metric gauge = metric_of(ML_CUSTOM_GAUGE, "g");
     ml_custom_metrics_declare(stage.a, &gauge, 1);
     for (int i = 0; i < 50; i++) {
@@ -229,7 +229,7 @@ static void test_custom_series_take_from_the_memory_of_scripts(void **state)
     }
     expect_page(&stage, "l=\"x0\"", true);
     expect_page(&stage, "l=\"x49\"", false);
-    assert_true(stage.cluster.script_memory.used <= 2000);
+    assert_true(stage.services.script_memory.used <= 2000);
     stage_close(&stage);
 }
 

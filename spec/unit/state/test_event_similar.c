@@ -1,7 +1,7 @@
 #include "unit.h"
 
 #include "base/clock.h"
-#include "state/event_correlator.h"
+#include "state/recorder.h"
 
 #include <stdio.h>
 

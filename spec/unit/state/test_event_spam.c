@@ -1,6 +1,6 @@
 #include "unit.h"
 
-#include "state/event_correlator.h"
+#include "state/recorder.h"
 
 #include "base/clock.h"
 

@@ -5,7 +5,7 @@
 struct writer_world {
     struct informers_world all;
     struct ml_keys keys;
-    struct ml_cluster cluster;
+    struct ml_services services;
     struct ml_informer *informer;
     struct fake_call *watch; /* open, at version 5 */
     struct ml_expectations *expectations;
@@ -31,7 +31,7 @@ static int setup(void **state)
     self->watch = list_and_watch(&self->all, 5, "");
     self->expectations = ml_expectations_new(
         &self->keys, self->all.world.loop, self->all.world.client, self->all.world.metrics, "cnat");
-    self->cluster = (struct ml_cluster){
+    self->services = (struct ml_services){
         .loop = self->all.world.loop,
         .clock = &self->all.world.clock.clock,
         .random = &self->all.world.random,
@@ -78,7 +78,7 @@ static struct ml_write write_of(struct writer_world *self, enum ml_verb verb)
 static struct ml_writer_call *send_write(struct writer_world *self, const struct ml_write *write)
 {
     self->done_count = 0;
-    return ml_writer_send(&self->cluster, write, on_done, self);
+    return ml_writer_send(&self->services, write, on_done, self);
 }
 
 static void ignore_key(void *context, struct ml_str key)

@@ -1,17 +1,18 @@
-/* L4 state. Shared by controllers and scripts: one struct instead of globals. All borrowed; the
- * operator (operator/operator.h) creates and frees them. */
+/* L4 state. The services that all controllers and scripts of an operator share, in one struct
+ * instead of globals. All borrowed; the operator (operator/operator.h) creates and frees them. */
 #pragma once
 
 #include "base/budget.h"
 #include "kube/discovery.h"
-#include "state/authors.h"
 #include "state/informer.h"
 #include "state/outbound.h"
 #include "state/recorder.h"
 #include "state/shard.h"
 #include "state/turns.h"
 
-struct ml_cluster {
+struct ml_authors;
+
+struct ml_services {
     struct ml_loop *loop;
     struct ml_clock *clock;
     struct ml_random *random;
@@ -25,6 +26,6 @@ struct ml_cluster {
     bool standby;           /* another replica leads: caches are synced, nothing is reconciled */
     struct ml_budget_pool script_memory; /* of all scripts together */
     struct ml_turns *turns;       /* gives turns to script code; NULL where no controller runs */
-    struct ml_authors *authors;   /* of the last writes; NULL where nobody asks */
+    struct ml_authors *authors;   /* state/writer.h; NULL where nobody asks */
     struct ml_outbound *outbound; /* of ctx.http; NULL: scripts ask nobody */
 };
