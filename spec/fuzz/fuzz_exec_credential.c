@@ -1,7 +1,7 @@
 /* Any bytes as what an exec plugin writes. Whatever comes out can stand in a header and in a
  * handshake, or is an error that says something. */
 #include "base/base.h"
-#include "kube/exec_credential.h"
+#include "kube/exec_plugin.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,7 +2,7 @@
  * that the input may or may not define. Whatever comes out must be whole, or an error that
  * says something. */
 #include "codec/json.h"
-#include "kube/exec_credential.h"
+#include "kube/exec_plugin.h"
 #include "kube/kubeconfig_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
