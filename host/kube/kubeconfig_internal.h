@@ -101,11 +101,6 @@ bool ml_kubeentry_sub(const struct ml_kubeentry *entry, const char *key, const c
 int ml_kubeentry_fail(const struct ml_kubeentry *entry, struct ml_err *err, const char *format, ...)
     ML_PRINTF(3, 4);
 
-/* Fills in the user's entry: certificate, authorization, impersonation, exec plugin.
- * `cluster`: the plugin gets its extension. */
-ML_NODISCARD int ml_kubeconfig_fill_user(struct ml_kubeconfig *config,
-                                         const struct ml_kubeentry *user,
-                                         const struct ml_kubeentry *cluster, struct ml_err *err);
 /* Fills server, namespace, tls and credentials from the files. `context` NULL: the first
  * current-context that is set. */
 ML_NODISCARD int ml_kubeconfig_resolve(struct ml_kubeconfig *config,

@@ -1,6 +1,8 @@
 /* Sends what the client submits through net/http_client, with the credentials of the moment, and
- * once more when the server rejects them and there are others. Made by operator/connect.c. */
-#include "kube/transport_http.h"
+ * once more when the server rejects them and there are others. */
+#include "kube/transport.h"
+
+#include "kube/credentials.h"
 
 #include <stdio.h>
 #include <string.h>

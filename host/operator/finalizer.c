@@ -3,7 +3,7 @@
 #include "operator/finalizer.h"
 
 #include "codec/json.h"
-#include "kube/finalizers.h"
+#include "kube/object.h"
 
 bool ml_finalizer_carries(const struct ml_revision *revision, const struct ml_object *object)
 {

@@ -2,7 +2,7 @@
  * host adds it, and holds that write back till then. Called by ctx_write.c; run.c goes on with the
  * write. operator/finalizer.c does the same before a status is written, and removes it. */
 #include "codec/json.h"
-#include "kube/finalizers.h"
+#include "kube/object.h"
 #include "script/ctx.h"
 
 /* A write whose texts are copies: buffers of the script change while it waits. */

@@ -5,7 +5,7 @@
  * decides what is listed and deleted. */
 #include "kube/followed.h"
 
-#include "kube/finalizers.h"
+#include "kube/object.h"
 #include "script/ctx_target.h"
 
 #define CALL "children"
