@@ -3,7 +3,6 @@
 
 #include "codec/json_diff.h"
 #include "codec/json_members.h"
-#include "codec/json_patch.h"
 
 #define SHOWN_MAX 64 /* bytes of a value in a message */
 
