@@ -4,7 +4,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
-#include "net/tls_openssl.h"
+#include "net/tls_internal.h"
 
 struct ml_tls_clients {
     X509_STORE *store;
