@@ -14,6 +14,7 @@
 #include "cluster/dev_folder.h"
 #include "cluster/dev_manifests.h"
 #include "cluster/dev_stop.h"
+#include "cluster/egress.h"
 #include "cluster/embedded_http.h"
 #include "cluster/http_lua.h"
 #include "cluster/network_lua.h"
@@ -21,7 +22,6 @@
 #include "cluster/process_lua.h"
 #include "cluster/tcp_lua.h"
 #include "cluster/transport_embedded.h"
-#include "cluster/way_out.h"
 #include "codec/base64.h"
 #include "codec/json.h"
 #include "include/moonloop.h"
@@ -59,7 +59,7 @@ struct ml_dev {
     struct ml_processes *processes;
     struct ml_pod_network *network; /* NULL: pods are in the machine's */
     struct ml_relay *relay;
-    struct ml_way_out *way_out;
+    struct ml_egress *egress;
     struct ml_http_client *prober; /* of pods' HTTP probes */
     struct ml_http_client *asker;  /* of the API server: asks webhooks and pods */
     struct ml_dev_folder folder;   /* for logs and pods */
@@ -502,7 +502,7 @@ static void end_pod_network(struct ml_dev *self)
         return;
     self->relay = ml_relay_new(self->loop);
     if (ml_pod_network_wait(self->network, &err) == 0 &&
-        ml_way_out_new(self->loop, self->network, self->relay, &self->way_out, &err) == 0)
+        ml_egress_new(self->loop, self->network, self->relay, &self->egress, &err) == 0)
         return;
     ml_warn(&self->log, "dev", NO_NETWORK, ML_ERR(&err));
     ml_pod_network_free(ml_take(&self->network));
@@ -598,7 +598,7 @@ static void free_dev(struct ml_dev *self)
         ml_error(&self->log, "dev", "pods may be left", ML_ERR(&err));
     ml_embedded_http_free(self->http);
     ml_apiserver_free(self->server);
-    ml_way_out_free(self->way_out);
+    ml_egress_free(self->egress);
     ml_relay_free(self->relay);
     ml_processes_free(self->processes);
     ml_pod_network_free(self->network);

@@ -29,8 +29,8 @@ ML_NODISCARD int ml_pod_network_wait(struct ml_pod_network *network, struct ml_e
 /* What pods and sockets are left stays. NULL is fine. */
 void ml_pod_network_free(struct ml_pod_network *network);
 
-/* Whether pods reach an address over the way out: it is neither of the cluster nor of a loopback,
- * nor link-local or of a metadata service, nor for many (net/address.h). */
+/* Do pods reach an address by egress? Not one of the cluster, of a loopback or of a metadata
+ * service, not a link-local one, and not one for many (net/address.h). */
 bool ml_pod_network_is_outside(struct in_addr address);
 /* Whether an address is a pod's, or the node's. Those of services are not: machines at home often
  * have addresses of that range. */
@@ -46,7 +46,7 @@ struct ml_pod_socket {
     int protocol;           /* of SOCK_RAW: IPPROTO_TCP, _UDP or _ICMP */
     struct in_addr address; /* of the node or of a service, or any that is outside */
     uint16_t port;          /* 0: it is not bound */
-    bool is_outside;        /* SOCK_STREAM at an address outside, in its place: way_out.h */
+    bool is_outside;        /* SOCK_STREAM at an address outside, in its place: egress.h */
 };
 
 /* A non-blocking socket in the node's network; it listens if it is bound and of type SOCK_STREAM.

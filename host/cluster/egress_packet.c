@@ -1,5 +1,5 @@
-/* Called by way_out.c and way_out_datagrams.c. */
-#include "cluster/way_out_packet.h"
+/* Called by egress.c and egress_datagrams.c. */
+#include "cluster/egress_packet.h"
 
 #include <linux/filter.h>
 #include <netinet/ip.h>
@@ -12,7 +12,7 @@
 
 #define DATAGRAM_MAX (65535 - 20 - 8)
 
-bool way_out_flow_equal(const struct way_out_flow *a, const struct way_out_flow *b)
+bool egress_flow_equal(const struct egress_flow *a, const struct egress_flow *b)
 {
     return a->pod.s_addr == b->pod.s_addr && a->outside.s_addr == b->outside.s_addr &&
            a->pod_port == b->pod_port && a->outside_port == b->outside_port;
@@ -22,7 +22,7 @@ bool way_out_flow_equal(const struct way_out_flow *a, const struct way_out_flow 
 
 /* Both protocols begin with the ports. */
 static bool read_packet(const uint8_t *bytes, size_t len, uint8_t protocol, size_t header_min,
-                        struct way_out_packet *out)
+                        struct egress_packet *out)
 {
     struct iphdr head;
     if (len < sizeof head)
@@ -32,20 +32,20 @@ static bool read_packet(const uint8_t *bytes, size_t len, uint8_t protocol, size
     if (head.version != 4 || head.protocol != protocol || head_len < sizeof head || whole > len ||
         whole < head_len + header_min)
         return false;
-    struct way_out_flow *flow = &out->flow;
-    *flow = (struct way_out_flow){.pod = {head.saddr}, .outside = {head.daddr}};
+    struct egress_flow *flow = &out->flow;
+    *flow = (struct egress_flow){.pod = {head.saddr}, .outside = {head.daddr}};
     out->segment = bytes + head_len;
     out->len = whole - head_len;
     memcpy(&flow->pod_port, out->segment, sizeof flow->pod_port);
     memcpy(&flow->outside_port, out->segment + 2, sizeof flow->outside_port);
     head.ihl = sizeof head / 4;
     memcpy(out->excerpt, &head, sizeof head);
-    memcpy(out->excerpt + sizeof head, out->segment, WAY_OUT_EXCERPT_LEN - sizeof head);
+    memcpy(out->excerpt + sizeof head, out->segment, EGRESS_EXCERPT_LEN - sizeof head);
     return ml_pod_network_has(flow->pod) && ml_pod_network_is_outside(flow->outside) &&
            flow->pod_port && flow->outside_port;
 }
 
-bool way_out_read_datagram(const uint8_t *bytes, size_t len, struct way_out_packet *out)
+bool egress_read_datagram(const uint8_t *bytes, size_t len, struct egress_packet *out)
 {
     struct udphdr head;
     if (!read_packet(bytes, len, IPPROTO_UDP, sizeof head, out))
@@ -58,7 +58,7 @@ bool way_out_read_datagram(const uint8_t *bytes, size_t len, struct way_out_pack
     return true;
 }
 
-bool way_out_read_syn(const uint8_t *bytes, size_t len, struct way_out_packet *out)
+bool egress_read_syn(const uint8_t *bytes, size_t len, struct egress_packet *out)
 {
     struct tcphdr head;
     if (!read_packet(bytes, len, IPPROTO_TCP, sizeof head, out))
@@ -90,7 +90,7 @@ static bool attach(int fd, struct sock_filter *filter, size_t count)
     return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0;
 }
 
-bool way_out_filter(int raw, bool syn_only)
+bool egress_filter(int raw, bool syn_only)
 {
     struct sock_filter filter[] = {
         LOAD_MARK,
@@ -112,7 +112,7 @@ bool way_out_filter(int raw, bool syn_only)
     return attach(raw, filter, ML_COUNT(filter));
 }
 
-bool way_out_filter_listener(int listener)
+bool egress_filter_listener(int listener)
 {
     struct sock_filter filter[] = {
         LOAD(BPF_B, BPF_ABS, FLAGS),
@@ -188,7 +188,7 @@ static void send_segment(int tcp, struct in_addr from, struct in_addr to, struct
     send_parts(tcp, from, to, parts);
 }
 
-void way_out_send_syn(int tcp, const struct way_out_flow *flow, const uint8_t *segment, size_t len)
+void egress_send_syn(int tcp, const struct egress_flow *flow, const uint8_t *segment, size_t len)
 {
     struct tcphdr head;
     ml_assert(len >= sizeof head);
@@ -197,7 +197,7 @@ void way_out_send_syn(int tcp, const struct way_out_flow *flow, const uint8_t *s
                  (struct iovec){(void *)(segment + sizeof head), len - sizeof head});
 }
 
-void way_out_refuse_syn(int tcp, const struct way_out_flow *flow, const uint8_t *segment)
+void egress_refuse_syn(int tcp, const struct egress_flow *flow, const uint8_t *segment)
 {
     struct tcphdr syn;
     memcpy(&syn, segment, sizeof syn);
@@ -210,8 +210,7 @@ void way_out_refuse_syn(int tcp, const struct way_out_flow *flow, const uint8_t 
     send_segment(tcp, flow->outside, flow->pod, &head, (struct iovec){NULL, 0});
 }
 
-void way_out_send_datagram(int udp, const struct way_out_flow *flow, const uint8_t *bytes,
-                           size_t len)
+void egress_send_datagram(int udp, const struct egress_flow *flow, const uint8_t *bytes, size_t len)
 {
     if (len > DATAGRAM_MAX)
         return;
@@ -224,12 +223,12 @@ void way_out_send_datagram(int udp, const struct way_out_flow *flow, const uint8
     send_parts(udp, flow->outside, flow->pod, parts);
 }
 
-void way_out_send_unreachable(int icmp, const struct way_out_flow *flow,
-                              const uint8_t excerpt[WAY_OUT_EXCERPT_LEN], uint8_t code)
+void egress_send_unreachable(int icmp, const struct egress_flow *flow,
+                             const uint8_t excerpt[EGRESS_EXCERPT_LEN], uint8_t code)
 {
     struct icmphdr head = {.type = ICMP_DEST_UNREACH, .code = code};
     uint32_t sum = add_up(0, &head, sizeof head);
-    head.checksum = checksum_of(add_up(sum, excerpt, WAY_OUT_EXCERPT_LEN));
-    struct iovec parts[2] = {{&head, sizeof head}, {(void *)excerpt, WAY_OUT_EXCERPT_LEN}};
+    head.checksum = checksum_of(add_up(sum, excerpt, EGRESS_EXCERPT_LEN));
+    struct iovec parts[2] = {{&head, sizeof head}, {(void *)excerpt, EGRESS_EXCERPT_LEN}};
     send_parts(icmp, (struct in_addr){0}, flow->pod, parts);
 }

@@ -7,12 +7,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "cluster/way_out_internal.h"
+#include "cluster/egress_internal.h"
 
 #define PACKET_MAX 65536
 #define SWEEP_NS   (5 * ML_NS_PER_S)
 
-struct way_out_datagrams {
+struct egress_datagrams {
     struct ml_loop *loop;
     int udp, icmp; /* raw */
     struct ml_loop_watch *sent;
@@ -23,15 +23,15 @@ struct way_out_datagrams {
 
 struct flow {
     struct ml_list node;
-    struct way_out_datagrams *all;
-    struct way_out_flow way;
-    uint8_t excerpt[WAY_OUT_EXCERPT_LEN]; /* of the last one that was sent */
+    struct egress_datagrams *all;
+    struct egress_flow way;
+    uint8_t excerpt[EGRESS_EXCERPT_LEN]; /* of the last one that was sent */
     int fd;
     struct ml_loop_watch *watch;
     int64_t used_ns;
 };
 
-static int64_t now_ns(const struct way_out_datagrams *all)
+static int64_t now_ns(const struct egress_datagrams *all)
 {
     return ml_clock_monotonic(ml_loop_clock(all->loop));
 }
@@ -55,8 +55,8 @@ static void flow_used(struct flow *flow)
 /* Ends those that were quiet for long. */
 static void sweep(void *context)
 {
-    struct way_out_datagrams *all = context;
-    int64_t since_ns = now_ns(all) - ML_WAY_OUT_QUIET_NS;
+    struct egress_datagrams *all = context;
+    int64_t since_ns = now_ns(all) - ML_EGRESS_QUIET_NS;
     ml_list_each_entry (struct flow, flow, &all->flows)
         if (flow->used_ns <= since_ns)
             flow_free(flow);
@@ -69,38 +69,38 @@ static void sweep(void *context)
 /* The place has refused what was sent: so the pod is told. */
 static void tell_problem(const struct flow *flow, int problem)
 {
-    int code = problem == ECONNREFUSED ? ICMP_PORT_UNREACH : way_out_code_of(problem);
+    int code = problem == ECONNREFUSED ? ICMP_PORT_UNREACH : egress_code_of(problem);
     if (code >= 0)
-        way_out_send_unreachable(flow->all->icmp, &flow->way, flow->excerpt, (uint8_t)code);
+        egress_send_unreachable(flow->all->icmp, &flow->way, flow->excerpt, (uint8_t)code);
 }
 
 static void on_answers(void *context)
 {
     static uint8_t bytes[PACKET_MAX];
     struct flow *flow = context;
-    for (int i = 0; i < WAY_OUT_READ_AT_ONCE; i++) {
+    for (int i = 0; i < EGRESS_READ_AT_ONCE; i++) {
         ssize_t len = recv(flow->fd, bytes, sizeof bytes, 0);
         if (len < 0 && errno != EAGAIN && errno != EINTR)
             tell_problem(flow, errno);
         if (len < 0)
             return;
         flow_used(flow);
-        way_out_send_datagram(flow->all->udp, &flow->way, bytes, (size_t)len);
+        egress_send_datagram(flow->all->udp, &flow->way, bytes, (size_t)len);
     }
 }
 
 /* ---- what pods send ---- */
 
-static struct flow *flow_at(struct way_out_datagrams *all, const struct way_out_flow *way)
+static struct flow *flow_at(struct egress_datagrams *all, const struct egress_flow *way)
 {
     ml_list_each_entry (struct flow, flow, &all->flows)
-        if (way_out_flow_equal(&flow->way, way))
+        if (egress_flow_equal(&flow->way, way))
             return flow;
     return NULL;
 }
 
 /* Makes room for a flow of this pod: of its own, if it has many, else of all, the oldest goes. */
-static void make_room(struct way_out_datagrams *all, struct in_addr pod)
+static void make_room(struct egress_datagrams *all, struct in_addr pod)
 {
     struct flow *oldest = NULL, *oldest_of_pod = NULL;
     size_t of_pod = 0;
@@ -112,14 +112,14 @@ static void make_room(struct way_out_datagrams *all, struct in_addr pod)
         if (is_of_pod && !oldest_of_pod)
             oldest_of_pod = flow;
     }
-    if (of_pod >= ML_WAY_OUT_POD_FLOWS_MAX)
+    if (of_pod >= ML_EGRESS_POD_FLOWS_MAX)
         flow_free(oldest_of_pod);
-    else if (all->flow_count >= ML_WAY_OUT_FLOWS_MAX)
+    else if (all->flow_count >= ML_EGRESS_FLOWS_MAX)
         flow_free(oldest);
 }
 
 /* NULL: the machine cannot send there; the pod has been told. */
-static struct flow *flow_new(struct way_out_datagrams *all, const struct way_out_packet *packet)
+static struct flow *flow_new(struct egress_datagrams *all, const struct egress_packet *packet)
 {
     const struct sockaddr_in to = {.sin_family = AF_INET,
                                    .sin_addr = packet->flow.outside,
@@ -144,7 +144,7 @@ static struct flow *flow_new(struct way_out_datagrams *all, const struct way_out
     return flow;
 }
 
-static void send_on(struct way_out_datagrams *all, const struct way_out_packet *packet)
+static void send_on(struct egress_datagrams *all, const struct egress_packet *packet)
 {
     struct flow *flow = flow_at(all, &packet->flow);
     if (!flow)
@@ -161,27 +161,27 @@ static void send_on(struct way_out_datagrams *all, const struct way_out_packet *
 static void on_sent(void *context)
 {
     static uint8_t bytes[PACKET_MAX];
-    struct way_out_datagrams *all = context;
-    for (int i = 0; i < WAY_OUT_READ_AT_ONCE; i++) {
-        struct way_out_packet packet;
+    struct egress_datagrams *all = context;
+    for (int i = 0; i < EGRESS_READ_AT_ONCE; i++) {
+        struct egress_packet packet;
         ssize_t len = recv(all->udp, bytes, sizeof bytes, 0);
         if (len < 0)
             return;
-        if (way_out_read_datagram(bytes, (size_t)len, &packet))
+        if (egress_read_datagram(bytes, (size_t)len, &packet))
             send_on(all, &packet);
     }
 }
 
-int way_out_datagrams_new(struct ml_loop *loop, struct ml_pod_network *network, int icmp,
-                          struct way_out_datagrams **out, struct ml_err *err)
+int egress_datagrams_new(struct ml_loop *loop, struct ml_pod_network *network, int icmp,
+                         struct egress_datagrams **out, struct ml_err *err)
 {
     int udp = -1;
-    if (way_out_open(network, IPPROTO_UDP, &udp, err) < 0) {
+    if (egress_open(network, IPPROTO_UDP, &udp, err) < 0) {
         ml_close_fd(&udp);
         return err->kind;
     }
-    struct way_out_datagrams *all = ml_new(struct way_out_datagrams);
-    *all = (struct way_out_datagrams){.loop = loop, .udp = udp, .icmp = icmp};
+    struct egress_datagrams *all = ml_new(struct egress_datagrams);
+    *all = (struct egress_datagrams){.loop = loop, .udp = udp, .icmp = icmp};
     ml_list_init(&all->flows);
     ml_timer_init(&all->sweep, loop, sweep, all);
     all->sent = ml_loop_watch_fd(loop, udp, on_sent, all);
@@ -189,7 +189,7 @@ int way_out_datagrams_new(struct ml_loop *loop, struct ml_pod_network *network, 
     return 0;
 }
 
-void way_out_datagrams_free(struct way_out_datagrams *datagrams)
+void egress_datagrams_free(struct egress_datagrams *datagrams)
 {
     if (!datagrams)
         return;

@@ -1,10 +1,10 @@
-/* The way out of the pods' network, on the kernel's. What is outside is a network namespace of the
+/* Egress of the pods' network, on the kernel's. What is outside is a network namespace of the
  * test's own, with one address; nothing where the machine does not let its user have one. */
 #include "net_unit.h"
 
+#include "cluster/egress.h"
+#include "cluster/egress_packet.h"
 #include "cluster/netlink.h"
-#include "cluster/way_out.h"
-#include "cluster/way_out_packet.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -27,7 +27,7 @@ struct fixture {
     struct net net;
     struct ml_pod_network *network;
     struct ml_relay *relay;
-    struct ml_way_out *way_out;
+    struct ml_egress *egress;
     int pod;
 };
 
@@ -87,7 +87,7 @@ static int setup(void **state)
         return 0;
     if (ml_pod_network_new(&f->network, &err) < 0 || ml_pod_network_wait(f->network, &err) < 0 ||
         ml_pod_network_add(f->network, address_of("10.244.0.2"), &f->pod, &err) < 0 ||
-        ml_way_out_new(f->net.loop, f->network, f->relay, &f->way_out, &err) < 0)
+        ml_egress_new(f->net.loop, f->network, f->relay, &f->egress, &err) < 0)
         fail_msg("%s", err.message);
     return 0;
 }
@@ -95,7 +95,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct fixture *f = *state;
-    ml_way_out_free(f->way_out);
+    ml_egress_free(f->egress);
     ml_relay_free(f->relay);
     ml_pod_network_free(f->network);
     ml_close_fd(&f->pod);
@@ -156,7 +156,7 @@ static void assert_hears(struct fixture *f, int fd, const char *text)
     assert_string_equal(bytes, text);
 }
 
-static void test_way_out_connects_to_what_listens_outside(void **state)
+static void test_egress_connects_to_what_listens_outside(void **state)
 {
     struct fixture *f = *state;
     if (!has_network)
@@ -181,7 +181,7 @@ static void test_way_out_connects_to_what_listens_outside(void **state)
 }
 
 /* Each is told as the machine was, and none is connected first. */
-static void test_way_out_refuses_as_the_outside_does(void **state)
+static void test_egress_refuses_as_the_outside_does(void **state)
 {
     struct fixture *f = *state;
     if (!has_network)
@@ -195,7 +195,7 @@ static void test_way_out_refuses_as_the_outside_does(void **state)
 }
 
 /* Addresses of the cluster are never the machine's, and neither is its loopback. */
-static void test_way_out_does_not_lead_to_loopback_or_the_cluster(void **state)
+static void test_egress_does_not_lead_to_loopback_or_the_cluster(void **state)
 {
     struct fixture *f = *state;
     if (!has_network)
@@ -240,7 +240,7 @@ static int pod_datagram_socket(const struct fixture *f)
     return fd;
 }
 
-static void test_way_out_passes_datagrams_and_their_answers(void **state)
+static void test_egress_passes_datagrams_and_their_answers(void **state)
 {
     static char bytes[60000];
     struct fixture *f = *state;
@@ -287,9 +287,9 @@ static size_t count_descriptors(void)
 }
 
 /* One pod takes so many descriptors of the host and no more, however much it asks for. */
-static void test_way_out_gives_one_pod_only_so_much(void **state)
+static void test_egress_gives_one_pod_only_so_much(void **state)
 {
-    enum { ASKED = ML_WAY_OUT_POD_FLOWS_MAX + 60 };
+    enum { ASKED = ML_EGRESS_POD_FLOWS_MAX + 60 };
     const struct sockaddr_in to = place(OUTSIDE, PORT);
     struct fixture *f = *state;
     int sockets[ASKED];
@@ -307,16 +307,16 @@ static void test_way_out_gives_one_pod_only_so_much(void **state)
         net_settle(&f->net, 1);
     }
     net_settle(&f->net, 20);
-    assert_int_equal(count_descriptors(), before + ML_WAY_OUT_POD_FLOWS_MAX);
+    assert_int_equal(count_descriptors(), before + ML_EGRESS_POD_FLOWS_MAX);
     for (size_t i = 0; i < ASKED; i++)
         ml_close_fd(&sockets[i]);
     ml_close_fd(&server);
 }
 
 /* A server that accepts nobody answers only the first ones; others wait. */
-static void test_way_out_has_only_so_many_attempts_of_a_pod(void **state)
+static void test_egress_has_only_so_many_attempts_of_a_pod(void **state)
 {
-    enum { ASKED = ML_WAY_OUT_POD_ATTEMPTS_MAX + 60 };
+    enum { ASKED = ML_EGRESS_POD_ATTEMPTS_MAX + 60 };
     struct fixture *f = *state;
     int sockets[ASKED];
     if (!has_network)
@@ -331,7 +331,7 @@ static void test_way_out_has_only_so_many_attempts_of_a_pod(void **state)
     net_settle(&f->net, 20);
     /* Those of the relay, two each, and a door's. */
     size_t taken = count_descriptors() - before - ASKED;
-    assert_true(taken >= ML_WAY_OUT_POD_ATTEMPTS_MAX && taken < ML_WAY_OUT_POD_ATTEMPTS_MAX + 10);
+    assert_true(taken >= ML_EGRESS_POD_ATTEMPTS_MAX && taken < ML_EGRESS_POD_ATTEMPTS_MAX + 10);
     for (size_t i = 0; i < ASKED; i++)
         ml_close_fd(&sockets[i]);
     ml_close_fd(&server);
@@ -353,7 +353,7 @@ static size_t make_syn(uint8_t bytes[64], const char *from, const char *to)
     return sizeof ip + sizeof tcp;
 }
 
-static void test_way_out_reads_no_packet_that_is_cut_or_of_others(void **state)
+static void test_egress_reads_no_packet_that_is_cut_or_of_others(void **state)
 {
     static const char *const others[][2] = {
         {"10.245.0.2", OUTSIDE},       {"10.244.0.2", "10.244.0.3"},
@@ -363,20 +363,20 @@ static void test_way_out_reads_no_packet_that_is_cut_or_of_others(void **state)
         {"10.244.0.2", "240.0.0.1"},   {"10.244.0.2", "100.100.100.200"},
         {"10.244.0.2", "192.0.0.192"}, {"10.244.0.2", "168.63.129.16"},
     };
-    struct way_out_packet packet;
+    struct egress_packet packet;
     uint8_t bytes[64], exact[64];
     (void)state;
     size_t len = make_syn(bytes, "10.244.0.2", OUTSIDE);
-    assert_true(way_out_read_syn(bytes, len, &packet));
+    assert_true(egress_read_syn(bytes, len, &packet));
     assert_int_equal(packet.len, sizeof(struct tcphdr));
     assert_int_equal(ntohs(packet.flow.pod_port), 1000);
     assert_int_equal(ntohs(packet.flow.outside_port), 80);
     for (size_t i = 0; i < len; i++)
-        assert_false(way_out_read_syn(bytes, i, &packet));
-    assert_false(way_out_read_datagram(bytes, len, &packet));
+        assert_false(egress_read_syn(bytes, i, &packet));
+    assert_false(egress_read_datagram(bytes, len, &packet));
     for (size_t i = 0; i < ML_COUNT(others); i++) {
         make_syn(exact, others[i][0], others[i][1]);
-        assert_false(way_out_read_syn(exact, len, &packet));
+        assert_false(egress_read_syn(exact, len, &packet));
     }
     /* Whatever stands in it: it is refused, or read within its bounds. */
     srand(7);
@@ -386,24 +386,24 @@ static void test_way_out_reads_no_packet_that_is_cut_or_of_others(void **state)
         for (int j = rand() % 4; j >= 0; j--)
             heap[(size_t)rand() % len] = (uint8_t)rand();
         heap[9] = i % 2 ? IPPROTO_TCP : IPPROTO_UDP;
-        if (way_out_read_syn(heap, len, &packet) || way_out_read_datagram(heap, len, &packet))
+        if (egress_read_syn(heap, len, &packet) || egress_read_datagram(heap, len, &packet))
             assert_true(packet.segment >= heap && packet.segment + packet.len <= heap + len);
         free(heap);
     }
 }
 
-#define WAY_OUT_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define EGRESS_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_way_out_reads_no_packet_that_is_cut_or_of_others),
-        WAY_OUT_TEST(test_way_out_connects_to_what_listens_outside),
-        WAY_OUT_TEST(test_way_out_refuses_as_the_outside_does),
-        WAY_OUT_TEST(test_way_out_does_not_lead_to_loopback_or_the_cluster),
-        WAY_OUT_TEST(test_way_out_passes_datagrams_and_their_answers),
-        WAY_OUT_TEST(test_way_out_gives_one_pod_only_so_much),
-        WAY_OUT_TEST(test_way_out_has_only_so_many_attempts_of_a_pod),
+        cmocka_unit_test(test_egress_reads_no_packet_that_is_cut_or_of_others),
+        EGRESS_TEST(test_egress_connects_to_what_listens_outside),
+        EGRESS_TEST(test_egress_refuses_as_the_outside_does),
+        EGRESS_TEST(test_egress_does_not_lead_to_loopback_or_the_cluster),
+        EGRESS_TEST(test_egress_passes_datagrams_and_their_answers),
+        EGRESS_TEST(test_egress_gives_one_pod_only_so_much),
+        EGRESS_TEST(test_egress_has_only_so_many_attempts_of_a_pod),
     };
     return cmocka_run_group_tests(tests, enter_outside, NULL);
 }

@@ -2,7 +2,7 @@
  * dropped it, as nothing listens there. The machine connects to where it goes. When that is done, a
  * socket listens at that address and port, a door, the SYN is sent once more, and what the door
  * accepts goes to the relay, with the machine's connection. */
-#include "cluster/way_out.h"
+#include "cluster/egress.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -10,12 +10,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "cluster/way_out_internal.h"
+#include "cluster/egress_internal.h"
 
 #define SYN_PACKET_MAX 4096              /* with what an eager client sends along */
 #define ADMITTED_NS    (5 * ML_NS_PER_S) /* the pod's kernel answers at once, if it still wants to */
 
-struct ml_way_out {
+struct ml_egress {
     struct ml_loop *loop;
     struct ml_pod_network *network;
     struct ml_relay *relay;
@@ -23,13 +23,13 @@ struct ml_way_out {
     struct ml_loop_watch *begun;
     struct ml_list attempts, doors;
     size_t attempt_count;
-    struct way_out_datagrams *datagrams;
+    struct egress_datagrams *datagrams;
 };
 
 /* Listens at a place outside, for connections that wait to be accepted there. */
 struct door {
     struct ml_list node;
-    struct ml_way_out *way_out;
+    struct ml_egress *egress;
     struct in_addr address;
     in_port_t port;
     int fd;
@@ -39,9 +39,9 @@ struct door {
 
 struct attempt {
     struct ml_list node;
-    struct ml_way_out *way_out;
-    struct way_out_flow flow;
-    uint8_t excerpt[WAY_OUT_EXCERPT_LEN], syn[WAY_OUT_SYN_MAX];
+    struct ml_egress *egress;
+    struct egress_flow flow;
+    uint8_t excerpt[EGRESS_EXCERPT_LEN], syn[EGRESS_SYN_MAX];
     size_t syn_len;
     int target; /* the machine's socket */
     struct event *connected;
@@ -69,7 +69,7 @@ static void attempt_free(struct attempt *attempt)
     ml_timer_stop(&attempt->expiry);
     ml_close_fd(&attempt->target);
     ml_list_remove(&attempt->node);
-    attempt->way_out->attempt_count--;
+    attempt->egress->attempt_count--;
     free(attempt);
 }
 
@@ -78,7 +78,7 @@ static void expire(void *context)
     attempt_free(context);
 }
 
-int way_out_code_of(int problem)
+int egress_code_of(int problem)
 {
     switch (problem) {
     case ENETUNREACH:
@@ -97,38 +97,38 @@ int way_out_code_of(int problem)
 /* The pod sees what the machine saw. After ETIMEDOUT it sees nothing: its own time is out. */
 static void refuse(struct attempt *attempt, int problem)
 {
-    const struct ml_way_out *way_out = attempt->way_out;
-    int code = way_out_code_of(problem);
+    const struct ml_egress *egress = attempt->egress;
+    int code = egress_code_of(problem);
     if (code >= 0)
-        way_out_send_unreachable(way_out->icmp, &attempt->flow, attempt->excerpt, (uint8_t)code);
+        egress_send_unreachable(egress->icmp, &attempt->flow, attempt->excerpt, (uint8_t)code);
     else if (problem != ETIMEDOUT)
-        way_out_refuse_syn(way_out->tcp, &attempt->flow, attempt->syn);
+        egress_refuse_syn(egress->tcp, &attempt->flow, attempt->syn);
     attempt_free(attempt);
 }
 
 /* ---- doors ---- */
 
-static struct attempt *attempt_at(struct ml_way_out *way_out, const struct way_out_flow *flow)
+static struct attempt *attempt_at(struct ml_egress *egress, const struct egress_flow *flow)
 {
-    ml_list_each_entry (struct attempt, attempt, &way_out->attempts)
-        if (way_out_flow_equal(&attempt->flow, flow))
+    ml_list_each_entry (struct attempt, attempt, &egress->attempts)
+        if (egress_flow_equal(&attempt->flow, flow))
             return attempt;
     return NULL;
 }
 
 static void pass_on(const struct door *door, int fd, const struct sockaddr_in *client)
 {
-    const struct way_out_flow flow = {.pod = client->sin_addr,
-                                      .pod_port = client->sin_port,
-                                      .outside = door->address,
-                                      .outside_port = door->port};
-    struct attempt *attempt = attempt_at(door->way_out, &flow);
+    const struct egress_flow flow = {.pod = client->sin_addr,
+                                     .pod_port = client->sin_port,
+                                     .outside = door->address,
+                                     .outside_port = door->port};
+    struct attempt *attempt = attempt_at(door->egress, &flow);
     if (!attempt || attempt->door != door) {
         close(fd);
         return;
     }
     event_free(ml_take(&attempt->connected)); /* before its descriptor is another's */
-    ml_relay_join(door->way_out->relay, fd, attempt->target);
+    ml_relay_join(door->egress->relay, fd, attempt->target);
     attempt->target = -1;
     attempt_free(attempt);
 }
@@ -136,9 +136,9 @@ static void pass_on(const struct door *door, int fd, const struct sockaddr_in *c
 /* Frees the door, too. */
 static void refuse_all(struct door *door)
 {
-    struct ml_way_out *way_out = door->way_out;
+    struct ml_egress *egress = door->egress;
     size_t left = door->waiting;
-    ml_list_each_entry (struct attempt, attempt, &way_out->attempts)
+    ml_list_each_entry (struct attempt, attempt, &egress->attempts)
         if (left && attempt->door == door) {
             left--;
             refuse(attempt, ECONNRESET);
@@ -157,9 +157,9 @@ static void on_door(void *context)
         refuse_all(door);
 }
 
-static struct door *door_to(struct ml_way_out *way_out, const struct way_out_flow *flow)
+static struct door *door_to(struct ml_egress *egress, const struct egress_flow *flow)
 {
-    ml_list_each_entry (struct door, door, &way_out->doors)
+    ml_list_each_entry (struct door, door, &egress->doors)
         if (door->address.s_addr == flow->outside.s_addr && door->port == flow->outside_port)
             return door;
     const struct ml_pod_socket wanted = {.type = SOCK_STREAM,
@@ -168,16 +168,16 @@ static struct door *door_to(struct ml_way_out *way_out, const struct way_out_flo
                                          .is_outside = true};
     struct ml_err err = ML_ERR_INIT;
     int fd = -1;
-    if (ml_pod_network_socket(way_out->network, &wanted, &fd, &err) < 0 ||
-        !way_out_filter_listener(fd)) {
+    if (ml_pod_network_socket(egress->network, &wanted, &fd, &err) < 0 ||
+        !egress_filter_listener(fd)) {
         ml_close_fd(&fd);
         return NULL;
     }
     struct door *door = ml_new(struct door);
     *door = (struct door){
-        .way_out = way_out, .address = flow->outside, .port = flow->outside_port, .fd = fd};
-    door->watch = ml_loop_watch_fd(way_out->loop, door->fd, on_door, door);
-    ml_list_push(&way_out->doors, &door->node);
+        .egress = egress, .address = flow->outside, .port = flow->outside_port, .fd = fd};
+    door->watch = ml_loop_watch_fd(egress->loop, door->fd, on_door, door);
+    ml_list_push(&egress->doors, &door->node);
     return door;
 }
 
@@ -186,15 +186,15 @@ static struct door *door_to(struct ml_way_out *way_out, const struct way_out_flo
 static void on_connected(evutil_socket_t fd, short what, void *context)
 {
     struct attempt *attempt = context;
-    struct ml_way_out *way_out = attempt->way_out;
+    struct ml_egress *egress = attempt->egress;
     int problem = 0;
     socklen_t len = sizeof problem;
     (void)what;
     if (getsockopt((int)fd, SOL_SOCKET, SO_ERROR, &problem, &len) < 0)
         problem = errno;
-    if (!problem && !ml_relay_has_room(way_out->relay))
+    if (!problem && !ml_relay_has_room(egress->relay))
         problem = ECONNRESET;
-    struct door *door = problem ? NULL : door_to(way_out, &attempt->flow);
+    struct door *door = problem ? NULL : door_to(egress, &attempt->flow);
     if (!door) {
         refuse(attempt, problem ? problem : ECONNRESET);
         return;
@@ -202,30 +202,30 @@ static void on_connected(evutil_socket_t fd, short what, void *context)
     attempt->door = door;
     door->waiting++;
     ml_timer_start(&attempt->expiry, ADMITTED_NS);
-    way_out_send_syn(way_out->tcp, &attempt->flow, attempt->syn, attempt->syn_len);
+    egress_send_syn(egress->tcp, &attempt->flow, attempt->syn, attempt->syn_len);
 }
 
-static bool has_room(const struct ml_way_out *way_out, struct in_addr pod)
+static bool has_room(const struct ml_egress *egress, struct in_addr pod)
 {
     size_t of_pod = 0;
-    ml_list_each_entry (struct attempt, attempt, &way_out->attempts)
+    ml_list_each_entry (struct attempt, attempt, &egress->attempts)
         of_pod += attempt->flow.pod.s_addr == pod.s_addr;
-    return way_out->attempt_count < ML_WAY_OUT_ATTEMPTS_MAX && of_pod < ML_WAY_OUT_POD_ATTEMPTS_MAX;
+    return egress->attempt_count < ML_EGRESS_ATTEMPTS_MAX && of_pod < ML_EGRESS_POD_ATTEMPTS_MAX;
 }
 
-static void attempt_begin(struct ml_way_out *way_out, const struct way_out_packet *packet)
+static void attempt_begin(struct ml_egress *egress, const struct egress_packet *packet)
 {
     const struct sockaddr_in to = {.sin_family = AF_INET,
                                    .sin_addr = packet->flow.outside,
                                    .sin_port = packet->flow.outside_port};
     struct attempt *attempt = ml_new(struct attempt);
-    *attempt = (struct attempt){.way_out = way_out, .flow = packet->flow, .syn_len = packet->len};
+    *attempt = (struct attempt){.egress = egress, .flow = packet->flow, .syn_len = packet->len};
     ml_assert(packet->len <= sizeof attempt->syn);
     memcpy(attempt->syn, packet->segment, packet->len);
     memcpy(attempt->excerpt, packet->excerpt, sizeof attempt->excerpt);
-    ml_timer_init(&attempt->expiry, way_out->loop, expire, attempt);
-    ml_list_push(&way_out->attempts, &attempt->node);
-    way_out->attempt_count++;
+    ml_timer_init(&attempt->expiry, egress->loop, expire, attempt);
+    ml_list_push(&egress->attempts, &attempt->node);
+    egress->attempt_count++;
     attempt->target = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (attempt->target < 0 ||
         (connect(attempt->target, (const struct sockaddr *)&to, sizeof to) < 0 &&
@@ -233,7 +233,7 @@ static void attempt_begin(struct ml_way_out *way_out, const struct way_out_packe
         refuse(attempt, errno);
         return;
     }
-    attempt->connected = event_new(ml_loop_base(way_out->loop), attempt->target, EV_WRITE,
+    attempt->connected = event_new(ml_loop_base(egress->loop), attempt->target, EV_WRITE,
                                    on_connected, attempt);
     ml_assert(attempt->connected != NULL);
     event_add(attempt->connected, NULL);
@@ -241,59 +241,59 @@ static void attempt_begin(struct ml_way_out *way_out, const struct way_out_packe
 
 static void on_begun(void *context)
 {
-    struct ml_way_out *way_out = context;
+    struct ml_egress *egress = context;
     uint8_t bytes[SYN_PACKET_MAX];
-    for (int i = 0; i < WAY_OUT_READ_AT_ONCE; i++) {
-        struct way_out_packet packet;
-        ssize_t len = recv(way_out->tcp, bytes, sizeof bytes, 0);
+    for (int i = 0; i < EGRESS_READ_AT_ONCE; i++) {
+        struct egress_packet packet;
+        ssize_t len = recv(egress->tcp, bytes, sizeof bytes, 0);
         if (len < 0)
             return;
         /* A pod that has no answer yet asks again: the attempt is there then. */
-        if (way_out_read_syn(bytes, (size_t)len, &packet) && !attempt_at(way_out, &packet.flow) &&
-            has_room(way_out, packet.flow.pod))
-            attempt_begin(way_out, &packet);
+        if (egress_read_syn(bytes, (size_t)len, &packet) && !attempt_at(egress, &packet.flow) &&
+            has_room(egress, packet.flow.pod))
+            attempt_begin(egress, &packet);
     }
 }
 
-/* ---- the way out ---- */
+/* ---- egress ---- */
 
-int way_out_open(struct ml_pod_network *network, int protocol, int *out_fd, struct ml_err *err)
+int egress_open(struct ml_pod_network *network, int protocol, int *out_fd, struct ml_err *err)
 {
     const struct ml_pod_socket wanted = {.type = SOCK_RAW, .protocol = protocol};
     int r = ml_pod_network_socket(network, &wanted, out_fd, err);
-    if (r == 0 && !way_out_filter(*out_fd, protocol == IPPROTO_TCP))
+    if (r == 0 && !egress_filter(*out_fd, protocol == IPPROTO_TCP))
         return ml_err_set(err, ML_EIO, "attach a filter: %s", strerror(errno));
     return r;
 }
 
-int ml_way_out_new(struct ml_loop *loop, struct ml_pod_network *network, struct ml_relay *relay,
-                   struct ml_way_out **out, struct ml_err *err)
+int ml_egress_new(struct ml_loop *loop, struct ml_pod_network *network, struct ml_relay *relay,
+                  struct ml_egress **out, struct ml_err *err)
 {
-    struct ml_way_out *way_out = ml_new(struct ml_way_out);
-    *way_out = (struct ml_way_out){
+    struct ml_egress *egress = ml_new(struct ml_egress);
+    *egress = (struct ml_egress){
         .loop = loop, .network = network, .relay = relay, .tcp = -1, .icmp = -1};
-    ml_list_init(&way_out->attempts);
-    ml_list_init(&way_out->doors);
-    if (way_out_open(network, IPPROTO_TCP, &way_out->tcp, err) < 0 ||
-        way_out_open(network, IPPROTO_ICMP, &way_out->icmp, err) < 0 ||
-        way_out_datagrams_new(loop, network, way_out->icmp, &way_out->datagrams, err) < 0) {
-        ml_way_out_free(way_out);
+    ml_list_init(&egress->attempts);
+    ml_list_init(&egress->doors);
+    if (egress_open(network, IPPROTO_TCP, &egress->tcp, err) < 0 ||
+        egress_open(network, IPPROTO_ICMP, &egress->icmp, err) < 0 ||
+        egress_datagrams_new(loop, network, egress->icmp, &egress->datagrams, err) < 0) {
+        ml_egress_free(egress);
         return err->kind;
     }
-    way_out->begun = ml_loop_watch_fd(loop, way_out->tcp, on_begun, way_out);
-    *out = way_out;
+    egress->begun = ml_loop_watch_fd(loop, egress->tcp, on_begun, egress);
+    *out = egress;
     return 0;
 }
 
-void ml_way_out_free(struct ml_way_out *way_out)
+void ml_egress_free(struct ml_egress *egress)
 {
-    if (!way_out)
+    if (!egress)
         return;
-    while (!ml_list_empty(&way_out->attempts)) /* doors go with their last attempt */
-        attempt_free(ml_container_of(way_out->attempts.next, struct attempt, node));
-    way_out_datagrams_free(way_out->datagrams);
-    ml_loop_watch_free(way_out->begun);
-    ml_close_fd(&way_out->tcp);
-    ml_close_fd(&way_out->icmp);
-    free(way_out);
+    while (!ml_list_empty(&egress->attempts)) /* doors go with their last attempt */
+        attempt_free(ml_container_of(egress->attempts.next, struct attempt, node));
+    egress_datagrams_free(egress->datagrams);
+    ml_loop_watch_free(egress->begun);
+    ml_close_fd(&egress->tcp);
+    ml_close_fd(&egress->icmp);
+    free(egress);
 }

@@ -1,4 +1,4 @@
-/* cluster. The way out of the pods' network (docs/decisions/0015): what pods send to addresses
+/* cluster. Egress of the pods' network (docs/decisions/0015): what pods send to addresses
  * outside of the cluster goes on from the machine, by its own sockets, as if a process of the
  * machine's user had sent it. TCP, and UDP with answers; IPv4.
  *
@@ -13,19 +13,18 @@
 
 /* Connections under way to an answer; of one more the pod's kernel asks again after a second. What
  * is connected counts for the relay. */
-#define ML_WAY_OUT_ATTEMPTS_MAX     512
-#define ML_WAY_OUT_POD_ATTEMPTS_MAX 128 /* of one pod */
+#define ML_EGRESS_ATTEMPTS_MAX     512
+#define ML_EGRESS_POD_ATTEMPTS_MAX 128 /* of one pod */
 /* Pairs of a pod's port and a place outside that datagrams go between; one more takes the place of
  * the one that was quiet for longest. */
-#define ML_WAY_OUT_FLOWS_MAX     256
-#define ML_WAY_OUT_POD_FLOWS_MAX 128                /* of one pod: it then loses its own */
-#define ML_WAY_OUT_QUIET_NS      (60 * ML_NS_PER_S) /* then a flow ends */
+#define ML_EGRESS_FLOWS_MAX     256
+#define ML_EGRESS_POD_FLOWS_MAX 128                /* of one pod: it then loses its own */
+#define ML_EGRESS_QUIET_NS      (60 * ML_NS_PER_S) /* then a flow ends */
 
-struct ml_way_out;
+struct ml_egress;
 
 /* All three are borrowed. ML_EIO. */
-ML_NODISCARD int ml_way_out_new(struct ml_loop *loop, struct ml_pod_network *network,
-                                struct ml_relay *relay, struct ml_way_out **out,
-                                struct ml_err *err);
+ML_NODISCARD int ml_egress_new(struct ml_loop *loop, struct ml_pod_network *network,
+                               struct ml_relay *relay, struct ml_egress **out, struct ml_err *err);
 /* What the relay has goes on. NULL is fine. */
-void ml_way_out_free(struct ml_way_out *way_out);
+void ml_egress_free(struct ml_egress *egress);
