@@ -1,4 +1,4 @@
-/* moonloop check: what a running host would say of these scripts, without one, whether the kinds
+/* moonloop check: the verdict of a running host on these scripts, without one, whether the kinds
  * that they declare are among the given CRDs, and, in the development binary, whether the fields
  * that they read are fields of their kinds. */
 #include "base/escape.h"

@@ -1,5 +1,5 @@
-/* moonloop manifests: what an API server needs to call the webhooks of scripts, and the rights that
- * the host needs to keep its certificate. */
+/* moonloop manifests: the objects by which an API server calls the webhooks of scripts, and the
+ * rights by which the host keeps its certificate. */
 #include "base/escape.h"
 #include "cli/command.h"
 #include "cli/crds.h"
@@ -119,7 +119,7 @@ static void print_yaml(FILE *out, struct ml_str json)
 struct manifests {
     struct ml_option_list paths, crd_paths;
     const char *url, *service, *ns, *secret, *account, *selector;
-    bool cert_manager; /* --webhook-cert-dir: no rights, no caBundle of ours */
+    bool cert_manager; /* --webhook-cert-dir: rights and caBundle are not ours */
     int port;
     struct ml_script_limits limits;
     struct ml_crds crds;

@@ -23,7 +23,7 @@ struct rbac {
     struct ml_str account_namespace, account_name; /* slices of service_account */
 };
 
-/* ---- what lua/cluster/rbac is asked ---- */
+/* ---- the question to lua/cluster/rbac ---- */
 
 static void put_flags(struct ml_json_writer *writer, const struct rbac *rbac)
 {

@@ -23,7 +23,7 @@ static int put_scripts(struct ml_json_writer *writer, const struct ml_option_lis
     return r;
 }
 
-/* What lua/cluster/fields/stubs.lua is asked. */
+/* The question to lua/cluster/fields/stubs.lua. */
 static int put_question(struct ml_json_writer *writer, const struct ml_option_list *paths,
                         const struct ml_option_list *crds, struct ml_err *err)
 {

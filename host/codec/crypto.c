@@ -1,4 +1,4 @@
-/* Called by the bindings of scripts (host/script/cryptolib.c) and of the embedded API server. */
+/* SHA-256, HMAC and secret random bytes, by libcrypto. */
 #include "codec/crypto.h"
 
 #include <limits.h>

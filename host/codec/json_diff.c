@@ -194,7 +194,7 @@ static int merge_values(struct value target, struct value patch, struct ml_json_
     return r;
 }
 
-/* What both public functions end with: on failure `out` is as it was. */
+/* Ends a public function: on failure `out` is as it was. */
 static int end_output(struct ml_buf *out, size_t len_before, int r, struct ml_err *err)
 {
     if (r == 0 && out->failed)

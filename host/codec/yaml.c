@@ -7,8 +7,8 @@
 
 #define SEPARATOR "---"
 
-/* What aliases may add, beyond the length of the text itself. Honest documents stay far below; a
- * few aliases that each double the one before would fill any memory. */
+/* The bytes that aliases may add, beyond the length of the text itself. Honest documents stay far
+ * below; a few aliases that each double the one before would fill any memory. */
 #define ALIASED_BYTES_MAX ((size_t)1024 * 1024)
 
 /* `watch`, `out_trailing` and `duplicates` may be NULL. */

@@ -1,5 +1,5 @@
-/* codec, private. What the files yaml*.c share: a document as a tree, the meaning of its scalars,
- * and where something is wrong with it. */
+/* codec, private. Shared by the files yaml*.c: a document as a tree, the meaning of its scalars,
+ * and the place of a mistake in it. */
 #pragma once
 
 #include "base/buf.h"
@@ -9,7 +9,7 @@
 
 /* Where something is wrong. */
 struct ml_yaml_fault {
-    struct ml_err *err; /* what, without a line */
+    struct ml_err *err; /* the mistake, without a line */
     size_t line;        /* from 1 */
     size_t named_line;  /* the one that Kubernetes' reader names; 0: none */
     bool of_json;       /* seen when the values become JSON; its message does not say "yaml:" */
@@ -71,7 +71,7 @@ ML_NODISCARD int ml_yaml_tree_write(struct ml_yaml_tree *tree, size_t out_max, s
  * Kubernetes' reader sees them. For a tree that could be written. */
 void ml_yaml_tree_duplicates(const struct ml_yaml_tree *tree, struct ml_buf *out);
 
-/* What a scalar says. */
+/* The value of a scalar. */
 struct ml_yaml_value {
     enum {
         ML_YAML_IS_NULL,
@@ -88,7 +88,7 @@ struct ml_yaml_value {
     struct ml_str text; /* of the node, or of `binary` */
 };
 
-/* yaml_scalar.c. `binary` is emptied and gets what a !!binary says. */
+/* yaml_scalar.c. `binary` is emptied and gets the bytes of a !!binary. */
 ML_NODISCARD int ml_yaml_resolve(const struct ml_yaml_node *node, struct ml_buf *binary,
                                  struct ml_yaml_value *out, struct ml_yaml_fault *fault);
 

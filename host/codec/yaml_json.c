@@ -34,7 +34,7 @@ struct writer {
     size_t depth;
     struct member *members; /* of all mappings that are open */
     size_t members_len, members_capacity;
-    char **keys; /* those that are no text of a node */
+    char **keys; /* keys without a node whose text they are */
     size_t keys_len, keys_capacity;
     struct ml_buf binary;
     bool has_duplicates;
@@ -151,7 +151,7 @@ static struct ml_str keep_key(struct writer *writer, struct ml_buf *text)
 
 static int write_node(struct writer *writer, uint32_t place);
 
-/* What is wrong inside of the key is told first. */
+/* A mistake inside of the key is reported first. */
 static int refuse_collection_key(struct writer *writer, uint32_t key)
 {
     int r = write_node(writer, key);
@@ -265,7 +265,8 @@ static int merge(struct writer *writer, struct ml_yaml_node *node)
     return r;
 }
 
-/* Those of a mapping and of what it merges, in the order in which they count. */
+/* Adds the members of a mapping and of the mappings that it merges, in the order in which they
+ * count. */
 static int add_members(struct writer *writer, struct ml_yaml_node *mapping)
 {
     struct ml_yaml_node *nodes = writer->tree->nodes;
@@ -313,8 +314,8 @@ static int write_value(struct writer *writer, struct member member)
     return r;
 }
 
-/* What another of the same key replaces is read all the same: it may be wrong. That it would be no
- * JSON does not matter. */
+/* A value that another of the same key replaces is read all the same: it may be wrong. It need not
+ * be possible in JSON. */
 static int pass_over(struct writer *writer, struct member member)
 {
     size_t len = writer->out->len;
@@ -326,7 +327,7 @@ static int pass_over(struct writer *writer, struct member member)
     return r;
 }
 
-/* Those from `from` on, sorted. */
+/* Writes the members from `from` on, sorted. */
 static int write_members(struct writer *writer, size_t from)
 {
     size_t end = writer->members_len;
@@ -549,7 +550,7 @@ static void search_member(struct search *search, uint32_t key, uint32_t value, s
     free((void *)text.ptr);
 }
 
-/* What may be merged was seen when the tree was written: mappings, and sequences of them. */
+/* Writing the tree has refused to merge anything but mappings and sequences of them. */
 static void search_merged(struct search *search, const struct ml_yaml_node *node,
                           struct ml_map *keys)
 {

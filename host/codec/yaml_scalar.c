@@ -1,5 +1,5 @@
-/* What a scalar says: YAML 1.1 as Kubernetes' reader has it, numbers as Go writes them, and values
- * as Go prints them in messages.
+/* The values of scalars: YAML 1.1 as Kubernetes' reader has it, numbers as Go writes them, and
+ * values as Go prints them in messages.
  *
  * Rules: go.yaml.in/yaml/v2 resolve.go (resolve, parseTimestamp) and decode.go (scalar); Go's
  * strconv (ParseInt with base 0, ParseFloat, FormatFloat) and encoding/json (floats). */
@@ -103,7 +103,7 @@ static size_t skip_digits(struct ml_str text, size_t at)
     return at;
 }
 
-/* A sign, digits with or without a point, an exponent: no more and no less. */
+/* A sign, digits with or without a point, an exponent, and that is all. */
 static bool is_decimal(struct ml_str text)
 {
     size_t at = text.ptr[0] == '-' || text.ptr[0] == '+';
@@ -269,7 +269,7 @@ void ml_yaml_put_real_key(struct ml_buf *out, double value)
 
 /* ---- scalars ---- */
 
-/* What the first character makes possible. */
+/* The values that the first character makes possible. */
 enum hint { HINT_TEXT, HINT_WORD, HINT_POINT, HINT_NUMBER };
 
 static enum hint hint_of(struct ml_str text)
@@ -339,7 +339,7 @@ static enum ml_yaml_tag read_plain(struct ml_str text, struct ml_yaml_value *out
     return ML_YAML_STR;
 }
 
-/* ---- times, of which only matters whether they are some ---- */
+/* ---- times: only their form matters ---- */
 
 /* Cuts a number of 1 to `digits` digits, within the bounds. */
 static bool cut_number(struct ml_str *text, size_t digits, int min, int max, int *out)

@@ -39,8 +39,8 @@
 
 static const struct ml_http_deadlines ordinary_deadlines = {
     .connect_ms = 10000,
-    .first_byte_ms = 34000, /* what the API server gives a write */
-    .total_ms = 60000,      /* what it gives any request that is no watch */
+    .first_byte_ms = 34000, /* the limit of the API server for a write */
+    .total_ms = 60000,      /* its limit for all requests but watches */
 };
 /* Nothing that the server does for a read takes longer, and a dead connection is left within 30 s.
  */

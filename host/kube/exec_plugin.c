@@ -22,7 +22,7 @@
 
 extern char **environ;
 
-/* ---- the ExecCredential that goes in, and the one that comes out ---- */
+/* ---- the ExecCredential of the input, and that of the output ---- */
 
 static void put_if_set(struct ml_json_writer *writer, const char *key, const char *text)
 {

@@ -25,8 +25,8 @@ struct ml_exec_credential {
     int64_t not_after_ns;
 };
 
-/* Parses the output of a plugin. ML_EINVALID: not an ExecCredential of that apiVersion, without
- * token and certificate, or with a certificate and key that do not belong together. */
+/* Parses the output of a plugin. ML_EINVALID: no ExecCredential of that apiVersion, one with
+ * neither token nor certificate, or with a certificate and key that do not belong together. */
 ML_NODISCARD int ml_exec_credential_parse(struct ml_str output, const char *api_version,
                                           struct ml_exec_credential *out, struct ml_err *err);
 void ml_exec_credential_fini(struct ml_exec_credential *credential); /* wipes it */
@@ -40,18 +40,18 @@ struct ml_exec_runner {
 
 struct ml_exec_plugin;
 
-/* What credentials, and their plugin, work with. */
+/* The options of credentials and of their plugin. */
 struct ml_credentials_opts {
     struct ml_loop *loop;
     struct ml_kubeconfig *config; /* borrowed, and kept fresh */
-    struct ml_log *log;           /* what the plugin says, and why something failed */
+    struct ml_log *log;           /* output of the plugin, and reasons of failures */
     struct ml_metrics *metrics;   /* rest_client_exec_plugin_*, or NULL */
     struct ml_random *random;
     const struct ml_exec_runner *runner; /* of plugins; NULL: real programs */
 };
 
-/* A run ended; called from the loop. What the plugin gave, whose strings the callee may keep by
- * taking them out, or NULL and why there is nothing (ML_EUNAUTHORIZED). */
+/* A run ended; called from the loop. `credential` is the answer of the plugin, whose strings the
+ * callee may keep by taking them out, or NULL with the reason in `err` (ML_EUNAUTHORIZED). */
 typedef void ml_exec_plugin_done(void *context, struct ml_exec_credential *credential,
                                  const struct ml_err *err);
 

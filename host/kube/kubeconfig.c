@@ -541,7 +541,7 @@ static bool files_have(const struct files *files, const char *path)
     return false;
 }
 
-/* Whatever is wrong with a file makes the configuration invalid; `optional`: it may be missing. */
+/* Any mistake in a file makes the configuration invalid; `optional`: it may be missing. */
 static int files_add(struct files *files, const char *path, bool optional, struct ml_err *err)
 {
     if (files_have(files, path))

@@ -9,7 +9,7 @@
 #define TEXT_LEN_MAX 253 /* Kubernetes' longest name; struct ml_object keeps lengths in a byte */
 #define KEY_LEN_MAX  24  /* longer than any key looked for */
 
-/* What the object keeps open, in the order of its bytes. */
+/* The texts that the object keeps open, in the order of its bytes. */
 enum text {
     TEXT_NS, /* with the '/' that stands behind it in the key; or empty */
     TEXT_NAME,
@@ -22,10 +22,9 @@ enum text {
     TEXTS,
 };
 
-/* What the block stands for: the object's JSON, except that strings the object keeps open
- * anyway (uid, name, …) are holes, a byte that JSON never holds raw and one that names the
- * string. So nothing is kept twice, and zstd does not have to pack what differs from object to
- * object. */
+/* The block is the object's JSON, except that strings the object keeps open anyway (uid, name, …)
+ * are holes: a byte that JSON never holds raw and one that names the string. So each string is kept
+ * once, and zstd packs only the text that objects have in common. */
 #define HOLE          '\x01'
 #define HOLE_LEN      2
 #define HOLE_TEXT_MIN 3 /* every hole is shorter than its text: see fill_holes() */
@@ -511,9 +510,9 @@ void ml_object_unref(struct ml_object *object)
     free(object);
 }
 
-/* Moves the text from `from` down to `to`, filling its holes. What the holes add is exactly the
- * gap between the two, and each adds something: so the end of what is written never passes the
- * start of what is still to be read. */
+/* Moves the text from `from` down to `to`, filling its holes. The holes add exactly the gap between
+ * the two, and each adds something: so the end of the written text never passes the start of the
+ * unread text. */
 static void fill_holes(const struct ml_object *object, char *to, const char *from, const char *end)
 {
     const char *hole;

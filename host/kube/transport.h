@@ -17,7 +17,7 @@ struct ml_transport_request {
     struct ml_http_deadlines deadlines;
     bool streaming;
     int (*may_send)(void *context, struct ml_err *err); /* as in ml_http_request; a transport
-                                                           that never waits need not call it */
+                                                           that sends at once need not call it */
 };
 
 struct ml_transport {

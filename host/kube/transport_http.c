@@ -64,7 +64,7 @@ static int on_transport_data(void *context, struct ml_str piece, struct ml_err *
     return call->handler.data(call->context, piece, err);
 }
 
-/* Called when a connection is about to write the request. */
+/* A connection is about to write the request. */
 static int mark_written_if_allowed(void *context, struct ml_err *err)
 {
     struct ml_transport_call *call = context;

@@ -21,9 +21,9 @@
 #define AHEAD_BYTES    ((size_t)64 * 1024)
 #define UPGRADED_PIECE ((size_t)16 * 1024) /* of what is received in one call */
 
-/* ---- what waits to be sent: buffers that share large pieces, and their memory ---- */
+/* ---- unsent data: buffers that share large pieces, and their memory ---- */
 
-/* What one TLS record holds. libevent hands one piece to one SSL_write, which counts as nothing
+/* The payload of one TLS record. libevent hands one piece to one SSL_write, which counts as nothing
  * sent until all of it is, and takes twice its memory. */
 #define PIECE_BYTES ((size_t)16 * 1024)
 /* The approximate memory that libevent and the heap need for one piece in a buffer. */
@@ -119,7 +119,7 @@ void http_unsent_free(struct http_unsent *unsent)
     http_unsent_unref(unsent);
 }
 
-/* What buffers hold by reference is counted once, with its block. */
+/* Bytes that buffers hold by reference are counted once, with their block. */
 size_t http_unsent_bytes(const struct http_unsent *unsent, size_t buffered)
 {
     return buffered - ML_MIN(unsent->referenced, buffered) + unsent->block_bytes;
@@ -565,7 +565,7 @@ void http_connection_pause(struct http_connection *connection, bool paused)
         return;
     }
     bufferevent_enable(connection->bev, EV_READ);
-    /* What is there already would be noticed only when more comes. */
+    /* libevent would notice the bytes that are there only when more come. */
     if (evbuffer_get_length(bufferevent_get_input(connection->bev)) > 0)
         bufferevent_trigger(connection->bev, EV_READ, BEV_TRIG_DEFER_CALLBACKS);
 }
@@ -695,9 +695,9 @@ bool http_connection_adopt(struct http_connection *connection)
     evhttp_connection_set_closecb(connection->evcon, on_connection_closed, connection);
     evbuffer_add_cb(bufferevent_get_input(connection->bev), on_connection_input, connection);
     evbuffer_add_cb(bufferevent_get_output(connection->bev), on_connection_output, connection);
-    /* What a client sends ahead while a request is being answered; room for the largest request
-     * and a read that goes beyond it. Not less: over TLS, what libevent has decrypted when it stops
-     * there would stay there until more comes. */
+    /* A client may send ahead while a request is being answered: room for the largest request and a
+     * read that goes beyond it. With less room over TLS, bytes that libevent has decrypted when it
+     * stops would stay there until more come. */
     bufferevent_setwatermark(connection->bev, EV_READ, 0, arrived_max(all) + AHEAD_BYTES);
     setsockopt(bufferevent_getfd(connection->bev), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     ml_tcp_notice_dead_peer(bufferevent_getfd(connection->bev));

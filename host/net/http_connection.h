@@ -23,8 +23,8 @@
 #include "net/http.h"
 #include "net/loop.h"
 
-/* What waits to be sent to clients, and its memory. A piece of a stream that many of them get is
- * kept once: a thousand who watch the same cost the memory of one. */
+/* The data that waits to be sent to clients, and its memory. A piece of a stream that many of them
+ * get is kept once: a thousand who watch the same cost the memory of one. */
 struct http_unsent;
 
 struct http_unsent *http_unsent_new(void);

@@ -97,7 +97,7 @@ int ml_tls_server_context(struct ml_str cert_pem, struct ml_str key_pem, struct 
     return 0;
 }
 
-/* Whatever a client shows is taken: who it is, if anybody, is decided for each request. */
+/* Takes any certificate: each request decides whose it is, if anybody's. */
 static int accept_any_client(X509_STORE_CTX *shown, void *context)
 {
     (void)shown, (void)context;
@@ -169,7 +169,7 @@ int ml_tls_check_ca(struct ml_str pem, struct ml_err *err)
     int count = 0;
     for (X509 *cert; (cert = PEM_read_bio_X509(text, NULL, ml_tls_no_password, NULL)); count++)
         X509_free(cert);
-    /* What ends the list is the end of the text, or something that is no certificate. */
+    /* The list ends at the end of the text, or at something that is no certificate. */
     bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
     if (count == 0 || !at_end)
         return ml_tls_error(err, ML_EINVALID, "the CA certificates cannot be read");

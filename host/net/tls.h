@@ -1,5 +1,5 @@
-/* L2 net. TLS of our own servers, and checks of certificates before they are used. Who makes the
- * certificates: tls_authority.h. */
+/* L2 net. TLS of our own servers, and checks of certificates before they are used. tls_authority.h
+ * makes the certificates. */
 #pragma once
 
 #include "base/clock.h"
@@ -12,8 +12,8 @@ struct ssl_ctx_st; /* OpenSSL's SSL_CTX */
 ML_NODISCARD int ml_tls_server_context(struct ml_str cert_pem, struct ml_str key_pem,
                                        struct ssl_ctx_st **out, struct ml_err *err);
 
-/* From now on clients are asked for a certificate, which they may have or not: one of the CA, as
- * they are told. Any certificate is taken here; tls_client.h says whose it is. ML_EINVALID. */
+/* From now on clients are asked for a certificate of the CA, which they may have or not. Any
+ * certificate is taken here; tls_client.h says whose it is. ML_EINVALID. */
 ML_NODISCARD int ml_tls_ask_clients(struct ssl_ctx_st *ctx, struct ml_str ca_pem,
                                     struct ml_err *err);
 

@@ -270,7 +270,7 @@ static int read_file(const char *path, struct ml_buf *out, struct ml_err *err)
     return is_read ? 0 : err->kind;
 }
 
-/* Whole or not at all, and readable for nobody else from the start. */
+/* Writes the whole file or none of it; only its owner can read it, from the start. */
 static int write_file(const char *path, const char *text, struct ml_err *err)
 {
     ML_AUTO_FREE char *beside = ml_asprintf("%s.XXXXXX", path);

@@ -1,4 +1,4 @@
-/* Called by the embedded API server for each request. */
+/* Verifies the certificate of a client, and reads its user and groups. */
 #include "net/tls_client.h"
 
 #include <openssl/pem.h>
@@ -49,7 +49,7 @@ static const char *problem_of(int result)
     }
 }
 
-/* What is wrong with a certificate now; NULL for nothing. As Go, and unlike OpenSSL's check of
+/* The problem with a certificate at this time, or NULL. As Go, and unlike OpenSSL's check of
  * purposes, this asks for no key usage: one of the extended ones is enough. */
 static const char *verify(const struct ml_tls_clients *clients, X509 *cert, STACK_OF(X509) * others)
 {

@@ -1,7 +1,7 @@
-/* L2 net. Who a client is by the certificate that it shows (ml_tls_ask_clients): the common name is
- * the user's, organizations are groups. As kube-apiserver with --client-ca-file
- * (apiserver/pkg/authentication/request/x509), the certificate is verified for each request, so
- * that it ends when it expires, and not with the connection. */
+/* L2 net. The user of a client certificate (ml_tls_ask_clients): its common name; organizations are
+ * groups. As kube-apiserver with --client-ca-file (apiserver/pkg/authentication/request/x509), the
+ * certificate is verified for each request, so that it ends when it expires, and not with the
+ * connection. */
 #pragma once
 
 #include "base/buf.h"
@@ -10,7 +10,7 @@
 
 struct ssl_st; /* OpenSSL's SSL */
 
-/* Whose certificates are believed. */
+/* The authorities whose certificates count. */
 struct ml_tls_clients;
 
 /* `clock` is borrowed. ML_EINVALID: no CA certificate. */

@@ -1,4 +1,4 @@
-/* What a fuzzer's input decides: one byte a choice. Behind its end the first choice is taken each
+/* The choices of a fuzzer's input: one byte a choice. Behind its end the first choice is taken each
  * time, or, when the input asks for it, what a generator seeded with all of the input draws: so
  * that a few bytes are enough for a large program, and it is the same each time. */
 #pragma once

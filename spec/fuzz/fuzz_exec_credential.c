@@ -1,5 +1,5 @@
-/* Any bytes as what an exec plugin writes. Whatever comes out can stand in a header and in a
- * handshake, or is an error that says something. */
+/* Any bytes as the output of an exec plugin. The result can stand in a header and in a handshake,
+ * or is an error that says something. */
 #include "base/base.h"
 #include "kube/exec_plugin.h"
 

@@ -1,6 +1,6 @@
 /* Any bytes through the JSON of the host's own Lua (host.json). It must take what the reader takes,
- * but for numbers beyond a double. What it takes must come back from encode as JSON, with no key
- * twice, that decodes to what is encoded the same; and so must a copy. */
+ * but for numbers beyond a double. A value that it takes must come back from encode as JSON, with
+ * each key once, that decodes to a value which is encoded the same; and so must a copy. */
 #include <stdio.h>
 
 #include "cluster/trusted.h"

@@ -1,5 +1,6 @@
-/* A pattern and, behind a byte that UTF-8 cannot hold, a text, through the server's regexes. What
- * compiles must answer in time, the same again, and as well as a part of a larger pattern. */
+/* A pattern and, behind a byte that UTF-8 cannot hold, a text, through the server's regexes. A
+ * pattern that compiles must answer in time, the same again, and as well as a part of a larger
+ * pattern. */
 #include <stdio.h>
 
 #include "cluster/trusted.h"

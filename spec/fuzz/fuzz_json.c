@@ -101,7 +101,7 @@ static void check_two(struct ml_str a, struct ml_str b)
         ml_buf_clear(&merged);
         ml_assert(ml_json_merge_diff(a, b, &patch, &err) == 0);
         ml_assert(ml_json_merge(a, ml_buf_str(&patch), &merged, &err) == 0);
-        /* What a merge patch cannot say. */
+        /* A merge patch cannot set null. */
         if (!memmem(b.ptr, b.len, "null", 4))
             ml_assert(ml_json_equal(ml_buf_str(&merged), b));
         if (ml_json_equal(a, b) && !memmem(a.ptr, a.len, "null", 4))

@@ -1,6 +1,5 @@
-/* Any bytes as a kubeconfig: parsed, then resolved under its own current-context and under one
- * that the input may or may not define. Whatever comes out must be whole, or an error that
- * says something. */
+/* Any bytes as a kubeconfig: parsed, then resolved under its own current-context and under one that
+ * the input may or may not define. The result must be whole, or an error that says something. */
 #include "codec/json.h"
 #include "kube/exec_plugin.h"
 #include "kube/kubeconfig_internal.h"
@@ -15,7 +14,7 @@ static void check_impersonation(const struct ml_kubeconfig *config)
     }
 }
 
-/* What the plugin is told is JSON, whatever stands in the kubeconfig. */
+/* The input of the plugin is JSON with any kubeconfig. */
 static void check_exec(const struct ml_kubeconfig *config)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf info = ML_BUF_INIT;

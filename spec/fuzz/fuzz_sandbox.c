@@ -1,6 +1,6 @@
 /* Programs of the grammar in lua_program.c, in the real sandbox, beside a bystander. The first
  * bytes set the limits, the collector and the server's answers, the rest makes the program.
- * FUZZ_PRINT=1 prints it. What is looked for: script_stage.h. */
+ * FUZZ_PRINT=1 prints it. script_stage.h lists the findings. */
 #include <stdio.h>
 
 #include "lua_program.h"

@@ -2,8 +2,8 @@
  * from the environment, the metatables and the upvalues of what the host handed out, and the Lua
  * functions of the library as well, with whatever stands on the stack: too many arguments or too
  * few, of any type, with metatables, of other functions' results. In a reconcile, in a callback of
- * a C function there, in watch functions, and while a file is taken in. What is looked for:
- * script_stage.h; FUZZ_PRINT=1 tells each call. */
+ * a C function there, in watch functions, and while a file is taken in. script_stage.h lists the
+ * findings; FUZZ_PRINT=1 tells each call. */
 #include <math.h>
 #include <stdio.h>
 
@@ -386,8 +386,8 @@ ML_RAISES static int fuzz_call(lua_State *L)
     return count + 1;
 }
 
-/* Takes what pcall returned: later calls may get it as an argument. What only the host's own code
- * holds stays there: a script that had it could do anything. */
+/* Takes what pcall returned: later calls may get it as an argument. Values that only the host's own
+ * code holds stay there: a script that had them could do anything. */
 ML_RAISES static int fuzz_keep(lua_State *L)
 {
     int count = lua_gettop(L);
@@ -414,7 +414,7 @@ ML_RAISES static int fuzz_count(lua_State *L)
     return 1;
 }
 
-/* What a script reaches itself is not private: its globals, and the tables in them. */
+/* Values that a script reaches itself are not private: its globals, and the tables in them. */
 ML_RAISES static int plant(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"fuzz_call", fuzz_call},

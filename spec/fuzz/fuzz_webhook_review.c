@@ -1,6 +1,6 @@
 /* Any bytes as a review, for a script with all kinds of webhooks. The first byte chooses the
- * webhook. Whatever comes: an answer that is JSON and has the review's uid, or a text that says
- * what is wrong. */
+ * webhook. Any input gets an answer that is JSON and has the review's uid, or a text that says what
+ * is wrong. */
 #include "codec/json.h"
 #include "operator/webhook_review.h"
 

@@ -1,4 +1,4 @@
-/* Any bytes as YAML, read to the end, and again until who watches has had enough. What comes out is
+/* Any bytes as YAML, read to the end, and again until the watcher has had enough. The result is
  * JSON within its limits, one value a line, and read as YAML again (JSON is YAML, but for the
  * length libyaml grants a key) stays what it is; only the float -0 is an integer then. */
 #include "codec/json.h"

@@ -30,7 +30,7 @@ static void write_assign_field(struct program *p)
     write_expression(p);
 }
 
-/* What the library, and this program, might call. */
+/* Replaces a global that the library, and this program, might call. */
 static void write_replace_global(struct program *p)
 {
     static const char *const globals[] = {
@@ -143,7 +143,7 @@ static void write_nested_pcall(struct program *p)
     put(p, PICK(p->choices, ways));
 }
 
-/* What is more work for the compiler than for us. */
+/* Text that is more work for the compiler than for us. */
 static void write_source_bomb(struct program *p)
 {
     static const struct {

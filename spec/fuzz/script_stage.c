@@ -337,7 +337,7 @@ struct told {
     size_t count;
 };
 
-/* What the host makes of a status: in time that grows with its length and nothing else. */
+/* The host turns a status into a patch, in time that grows with its length and nothing else. */
 static void write_status(struct stage *stage, const struct ml_result *result)
 {
     struct ml_err err = ML_ERR_INIT;
@@ -388,7 +388,7 @@ static void use_result(struct stage *stage)
         stage_found("a change that changes nothing matters");
 }
 
-/* What happens next to a run that waits; false: nothing is left to happen. */
+/* Lets the next thing happen to a run that waits; false: nothing is left to happen. */
 static bool happen(struct stage *stage)
 {
     int64_t since = cpu_now();

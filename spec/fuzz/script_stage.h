@@ -1,8 +1,9 @@
 /* Where the fuzzers run scripts: a world of its own for each input (clock that stands still, loop,
  * cache of Pods, an API server whose answers the input chooses) and, beside it, a bystander: an
- * honest script in its own state. What a script may not do, this looks for after each step: more
- * CPU time than twice the budget, more memory than the budget, a line of the log that the host did
- * not write, a request for what is no path of the API or no JSON. A finding aborts. */
+ * honest script in its own state. After each step it looks for anything that a script may not do:
+ * more CPU time than twice the budget, more memory than the budget, a line of the log that the host
+ * did not write, a request whose path is none of the API or whose body is no JSON. A finding
+ * aborts. */
 #pragma once
 
 #include "choices.h"

@@ -16,7 +16,7 @@ static void test_meter_half_a_second_may_be_used_at_once(void **state)
     assert_int_equal(ml_meter_debt(&meter, 4 * MS), 0);
 }
 
-/* Whatever it takes at a time. */
+/* With slices of any length. */
 static void test_meter_who_waits_for_its_debts_uses_a_quarter_of_the_time(void **state)
 {
     static const int64_t slices[] = {MS / 10, 7 * MS, 90 * MS, 100 * MS, 1000 * MS};

@@ -6,7 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What a process that has not hashed yet makes of a text. Comes first: this one has not either. */
+/* The hash of a text in a process that has hashed nothing before. Comes first: this process has
+ * hashed nothing, too. */
 static uint64_t hash_of_another_process(void)
 {
     int ends[2];

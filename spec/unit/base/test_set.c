@@ -41,7 +41,7 @@ static void test_set_holds_many_and_forgets_removed(void **state)
     assert_int_equal(set.len, 0);
 }
 
-/* Whatever the seed: what comes of a table must not differ from process to process. */
+/* With any seed: the order of a table must be the same in each process. */
 static void test_set_keeps_the_order_under_any_seed(void **state)
 {
     (void)state;

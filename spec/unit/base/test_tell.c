@@ -1,4 +1,4 @@
-/* What base tells the outside: log lines and metrics. */
+/* The output of base: log lines and metrics. */
 #include "unit.h"
 
 #include "base/log.h"
@@ -75,7 +75,7 @@ static void test_log_shows_a_traceback_in_lines_of_its_own_in_text_only(void **s
     }
 }
 
-/* What a hostile text makes of a log line: through each place that foreign text can have in it. */
+/* A log line with a hostile text in each place that foreign text can have. */
 static char *hostile_line(enum ml_log_format format, const char *text)
 {
     char *line = ml_zalloc(64 * 1024);
@@ -171,8 +171,8 @@ static void test_log_drops_what_the_descriptor_does_not_take(void **state)
     close(full);
 }
 
-/* A pipe that nobody reads: no line waits for it, none is torn in the reader's eyes, and what was
- * lost is said. */
+/* A pipe that nobody reads: no line waits for it, a reader sees whole lines, and one says how many
+ * were lost. */
 static void test_log_never_waits_for_its_reader(void **state)
 {
     (void)state;

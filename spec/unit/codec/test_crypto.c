@@ -51,7 +51,7 @@ static void test_crypto_secrets_are_repeated_by_a_seed(void **state)
     assert_memory_not_equal(first, other, sizeof first);
 }
 
-/* Whatever its state is: who knows the state must not know the secret. */
+/* With any state: knowing the state must not be enough to know the secret. */
 static void test_crypto_secrets_of_a_real_process_are_not_those_of_its_state(void **state)
 {
     (void)state;

@@ -216,7 +216,7 @@ static void test_diff_of_many_members_finds_the_one_that_differs(void **state)
     ml_buf_fini(&patch);
 }
 
-/* An object in an object and so on, around an array of so many numbers, the last of which is it. */
+/* An object in an object and so on, around an array of so many numbers that ends with `last`. */
 static char *deep_array(int count, int last)
 {
     struct ml_buf text = ML_BUF_INIT;

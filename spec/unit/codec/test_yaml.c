@@ -17,8 +17,8 @@ static void check(const char *yaml, const char *want)
     ml_buf_fini(&out);
 }
 
-/* What a text means is in yaml.txt (test_yaml_table.c); here is what kubectl takes for documents.
- */
+/* yaml.txt has the meaning of texts (test_yaml_table.c); here are the documents that kubectl finds
+ * in a file. */
 static void test_yaml_the_documents_of_a_file_are_those_of_kubectl(void **state)
 {
     (void)state;
@@ -190,7 +190,7 @@ static void test_yaml_a_billion_laughs_stop_at_once(void **state)
     ml_buf_fini(&out);
 }
 
-/* Merge keys write nothing, and may not multiply either. */
+/* Merge keys write nothing, and must not multiply. */
 static void test_yaml_merge_keys_are_aliases_too(void **state)
 {
     (void)state;

@@ -19,7 +19,7 @@ struct row {
     int result;
 };
 
-/* What stands behind the mark of a line, a JSON string. */
+/* The JSON string behind the mark of a line. */
 static void unquote(const char *line, struct ml_buf *out)
 {
     struct ml_str raw = ml_str_trim(ml_str_of(line + 2));
@@ -38,8 +38,8 @@ static void begin_row(struct row *row, const char *line)
                                    &row->err);
 }
 
-/* Whether two texts of JSON have the same values: numbers in the same digits, strings however
- * they are escaped. */
+/* Do two texts of JSON have the same values? Numbers in the same digits, strings with any escapes.
+ */
 static bool is_same(struct ml_str a, struct ml_str b)
 {
     struct ml_json_reader first, second;
@@ -60,7 +60,7 @@ static bool is_same(struct ml_str a, struct ml_str b)
     return same;
 }
 
-/* Whether the row answers as the line says. */
+/* Does the row answer as the line says? */
 static bool answers(struct row *row, const char *line)
 {
     struct ml_buf want = ML_BUF_INIT;

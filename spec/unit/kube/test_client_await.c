@@ -1,4 +1,4 @@
-/* Those who wait until the server can be reached: who looks, how often, and who is told. */
+/* Waiting until the server can be reached: which waiter looks, how often, and which are told. */
 #include "kube_client.h"
 
 struct waiter {

@@ -328,7 +328,7 @@ static void test_kubeconfig_in_a_pod_uses_the_service_account(void **state)
     world->env.service_host = "fd00::1";
     load_ok(world, NULL, NULL);
     assert_string_equal(world->config->server, "https://[fd00::1]:443");
-    /* Who names a file or a context means it. */
+    /* A file or context that is named counts. */
     write_file(world, "config", HTTPS USERS("token: abc"));
     load_ok(world, "config", NULL);
     assert_string_equal(world->config->server, "https://h:6443");

@@ -79,7 +79,7 @@ static void test_object_without_the_optional_has_none_of_it(void **state)
 
 #define NAMED "\"name\":\"n\",\"uid\":\"" UID "\",\"resourceVersion\":\"12345\""
 
-/* What goes in and what comes out; everything else is kept to the byte. */
+/* Input and output where they differ; everything else is kept to the byte. */
 static void test_object_json_differs_only_where_it_should(void **state)
 {
     (void)state;

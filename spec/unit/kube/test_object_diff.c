@@ -15,7 +15,7 @@ static struct ml_object *make(struct ml_dict *dict, const char *json)
     return object;
 }
 
-/* What follows the head in the two states, and what differs. */
+/* Compares two states by the rest behind their head: `parts` and `fields` differ. */
 static void differs(const char *old_rest, const char *new_rest, unsigned parts, const char *fields)
 {
     struct ml_dict *dict = ml_dict_new();

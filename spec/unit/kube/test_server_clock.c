@@ -51,7 +51,7 @@ static double gauge(struct fixture *f)
     return ml_metric_value(f->server.metric);
 }
 
-/* Whatever the fraction of the second is in which the answer is made, and however long it takes. */
+/* With an answer made in any fraction of a second, and however long it takes. */
 static void test_server_clock_that_agrees_raises_no_alarm(void **state)
 {
     (void)state;

@@ -45,7 +45,7 @@ static void test_unkept_names_what_differs(void **state)
         {"{\"a\":{\"b\":1}}", "{\"a\":{\"b\":1,\"c\":{\"d\":2}}}", "status.a.c|"},
         {"{}", "{\"a\":{\"b\":1}}", "status.a|"},
         {"{\"x.y\":{}}", "{\"x.y\":{\"z\":1}}", "status[x.y].z|"},
-        /* Lists are replaced: what was not sent is not to be there. */
+        /* Lists are replaced: other items shall be gone. */
         {"{\"l\":[{\"a\":1}]}", "{\"l\":[{\"a\":1,\"b\":2}]}", "status.l[].b|"},
         {"{\"l\":[{\"a\":1,\"b\":2}]}", "{\"l\":[{\"a\":1}]}", "|status.l[].b"},
         {"{\"l\":[1,2]}", "{\"l\":[1]}", "|status.l"},
@@ -91,7 +91,7 @@ static void test_unkept_of_a_built_in_type_counts_for_its_value(void **state)
     ml_unkept_fini(&unkept);
 }
 
-/* Whatever a script returns: names, fields and paths are limited, and all is charged. */
+/* With any status of a script: names, fields and paths are limited, and all is charged. */
 static void test_unkept_has_limits(void **state)
 {
     (void)state;

@@ -425,8 +425,8 @@ static void test_http_client_free_cancels_what_is_under_way(void **state)
 }
 
 /* The connection was used before, and is closed when the request has reached the server: libcurl
- * takes it for one that had died of age, and sends again. What reads may; what writes may have
- * been done. */
+ * takes it for one that had died of age, and sends again. A read may be sent twice; a write may
+ * have been done. */
 static void test_http_client_never_sends_a_write_twice(void **state)
 {
     static const char *const methods[] = {"GET", "POST", "PUT", "PATCH", "DELETE"};

@@ -249,7 +249,7 @@ static void test_http_pool_and_server_notice_that_a_peer_is_gone(void **state)
                             option_of(fd, IPPROTO_TCP, TCP_KEEPINTVL) *
                                 option_of(fd, IPPROTO_TCP, TCP_KEEPCNT),
                         5, 25);
-        if (ntohs(peer.sin_port) == port) /* what has been sent, too; a client may read slowly */
+        if (ntohs(peer.sin_port) == port) /* for sent bytes, too; a client may read slowly */
             assert_in_range(option_of(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 5000, 25000);
     }
     assert_int_equal(ends, 2);
@@ -257,8 +257,8 @@ static void test_http_pool_and_server_notice_that_a_peer_is_gone(void **state)
     ml_http_routes_free(server);
 }
 
-/* Bytes that come while nothing is asked are no answer to the next request: it gets a connection of
- * its own, and of the one with the bytes it has seen nothing. */
+/* Bytes that come before a request are no answer to it: it gets a connection of its own, and sees
+ * nothing of the one with the bytes. */
 static void assert_next_answer_is_its_own(struct net *net, const struct peer_step *steps,
                                           const char *unasked, const char *first_method)
 {

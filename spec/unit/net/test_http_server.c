@@ -1,4 +1,4 @@
-/* What the server does for clients that mean well; each test runs plain and over TLS. */
+/* The server with clients that mean well; each test runs plain and over TLS. */
 #include "net_served.h"
 
 static void test_http_server_hands_over_a_request_and_answers(void **state)

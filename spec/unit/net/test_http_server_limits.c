@@ -1,4 +1,4 @@
-/* What the server does against clients that mean harm, or do not know better. */
+/* The server with clients that mean harm, or make mistakes. */
 #include <sys/resource.h>
 
 #include "net_served.h"
@@ -42,8 +42,8 @@ static int setup_few_descriptors(void **state)
     return 0;
 }
 
-/* What a NUL hides of a header never reaches the handler, however it arrives; bodies may have it.
- */
+/* The part of a header behind a NUL never reaches the handler, however it arrives; bodies may have
+ * a NUL. */
 static void test_http_server_refuses_a_nul_in_the_head(void **state)
 {
     static const struct {
@@ -95,7 +95,7 @@ static void test_http_server_refuses_what_is_not_http(void **state)
         {"GET / HTTP/1.1\r\nno colon\r\n\r\n", 400},
         {"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400},
         {"POST / HTTP/1.1\r\nContent-Length: many\r\n\r\n", 400},
-        /* What evhttp says of a chunk whose size is no number. */
+        /* The answer of evhttp to a chunk whose size is no number. */
         {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n\r\n", 413},
         {"GET /%zz HTTP/1.1\r\nConnection: close\r\n\r\n", 200}, /* the handler's to judge */
         {"BREW / HTTP/1.1\r\n\r\n", 405},

@@ -1,4 +1,4 @@
-/* What clients that do not read, or do not end what they send, cost the server in memory. */
+/* The memory of the server that clients cost which do not read, or never end a request. */
 #include "net_served.h"
 
 #define STREAMS 6

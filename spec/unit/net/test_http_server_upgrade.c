@@ -5,7 +5,7 @@
 #define ANSWER "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"
 #define MIB    ((size_t)1024 * 1024)
 
-/* What the last upgraded exchange has received, and what its handler does with it. */
+/* The bytes that the last upgraded exchange has received, and the act of its handler. */
 static struct {
     struct served *f;
     struct ml_buf got;

@@ -55,7 +55,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* What a client finds wrong with the certificate at that time; X509_V_OK: nothing. */
+/* The verdict of a client on the certificate at that time; X509_V_OK: good. */
 static int verify_at(struct fixture *f, time_t when)
 {
     X509_STORE *store = X509_STORE_new();

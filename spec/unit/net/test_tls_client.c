@@ -10,7 +10,7 @@
 
 #define WALL_S INT64_C(1790000000)
 
-/* What a client shows. */
+/* The certificate that a client shows. */
 struct shown {
     const char *const *subject; /* pairs, ended by NULL */
     const char *usage;          /* NULL: no such extension */
