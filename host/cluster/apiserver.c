@@ -6,7 +6,7 @@
 #include <ctype.h>
 
 #include "cluster/trusted_internal.h"
-#include "net/tls_client.h"
+#include "net/tls.h"
 
 #define REPLY       "moonloop.reply"
 #define HEADERS_MAX 256

@@ -82,7 +82,7 @@ struct ml_http_exchange {
     const struct ml_http_header *headers; /* in the order sent, names as sent */
     size_t header_count;
     struct ml_str body;
-    struct ssl_st *tls; /* OpenSSL's SSL of the connection, for tls_client.h; NULL: plain */
+    struct ssl_st *tls; /* OpenSSL's SSL of the connection, for tls.h; NULL: plain */
     const char *client; /* its address */
 
     /* To set: called once when the client disconnects, or the server is freed, before the answer
