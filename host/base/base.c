@@ -1,4 +1,4 @@
-/* Called everywhere. */
+/* Allocation that aborts when memory runs out, and assertions that fail. */
 #include "base/base.h"
 
 #include <stdarg.h>

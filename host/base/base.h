@@ -1,5 +1,5 @@
-/* L0 base. What every other file may assume: attributes, scoped cleanup, allocation that
- * does not fail, assertions that stay on. Thread-agnostic.
+/* L0 base. The ground of all other files: attributes, scoped cleanup, allocation that does not
+ * fail, assertions that stay on. Thread-agnostic.
  *
  * Allocation aborts when memory runs out: the host could do nothing useful then. Data that a peer
  * can make grow goes into an ml_buf (with a maximum); data of a script counts in its budget. */

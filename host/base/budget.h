@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 
-/* What several budgets may use together. */
+/* The bytes that several budgets may use together. */
 struct ml_budget_pool {
     size_t used;
     size_t max; /* 0: no limit */
@@ -38,8 +38,8 @@ static inline bool ml_budget_fits(struct ml_budget *budget, size_t bytes)
     return true;
 }
 
-/* False, with nothing taken, when that many bytes do not fit, even after reclaim. A NULL
- * budget has no limit. */
+/* False when so many bytes do not fit, even after reclaim: it then takes nothing. A NULL budget has
+ * no limit. */
 ML_NODISCARD bool ml_budget_take(struct ml_budget *budget, size_t bytes);
 /* For memory that is already allocated: may exceed the maximum; then nothing else fits until enough
  * has been given back. */

@@ -1,4 +1,4 @@
-/* Called everywhere. */
+/* Grows buffers, up to their maximum. */
 #include "base/buf.h"
 
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* Called by whoever needs the time, through the seam. */
+/* The kernel's clocks, and the fake clock of tests. */
 #include "base/clock.h"
 
 #include <time.h>

@@ -1,4 +1,4 @@
-/* Called everywhere. */
+/* Fills errors with a kind and a message, and puts a context before the message. */
 #include "base/err.h"
 
 #include <stdarg.h>
@@ -49,7 +49,7 @@ int ml_err_wrap(struct ml_err *err, const char *format, ...)
     va_end(args);
     end_whole(context, sizeof context - 2, wanted);
     strcat(context, ": ");
-    /* What does not fit falls off the end: the context is what a reader needs first. */
+    /* The end of a long message is cut: a reader needs the context first. */
     size_t used = strlen(context);
     size_t kept = ml_str_head(ml_str_of(err->message), ML_ERR_MESSAGE_MAX - 1 - used).len;
     memmove(err->message + used, err->message, kept);

@@ -53,7 +53,7 @@ enum {
 struct ml_err {
     int kind;                       /* 0 or ML_E… */
     int http;                       /* status code, 0 when there was no answer */
-    int64_t retry_after_ms;         /* what the server asked for, or -1 */
+    int64_t retry_after_ms;         /* the wish of the server, or -1 */
     char reason[ML_ERR_REASON_MAX]; /* Status.reason, or "" */
     char
         message[ML_ERR_MESSAGE_MAX]; /* one line, no trailing full stop; cut at a character's end */

@@ -1,4 +1,4 @@
-/* Called by the log, the JSON writer, and whatever prints to a terminal. */
+/* Escapes text for JSON, text logs and terminals. */
 #include "base/escape.h"
 
 #include <stdarg.h>

@@ -22,8 +22,8 @@ bool ml_escape_json(struct ml_buf *buf, struct ml_str text);
 bool ml_escape_text(struct ml_buf *buf, struct ml_str text);
 
 /* One printable line of foreign text, for a message: trimmed, at most size - 1 bytes, cut at the
- * end of a character. Control characters become spaces; in a text that is not UTF-8 everything but
- * ASCII becomes '?'. */
+ * end of a character. Control characters become spaces; if a text is not UTF-8, all bytes beyond
+ * ASCII become '?'. */
 void ml_clean_line(struct ml_str text, char *out, size_t size);
 
 /* A line for a person at a terminal, with its line end. The whole line is escaped (ml_escape_text):

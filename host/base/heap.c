@@ -1,4 +1,4 @@
-/* Called by the loop, the work queue and the waits for the cache. */
+/* A binary heap of pointers to the nodes of its elements. */
 #include "base/heap.h"
 
 static bool before(const struct ml_heap_node *a, const struct ml_heap_node *b)

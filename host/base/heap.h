@@ -22,7 +22,7 @@ void ml_heap_fini(struct ml_heap *heap); /* frees the array, not the elements */
 
 /* The node must be in no heap. */
 void ml_heap_insert(struct ml_heap *heap, struct ml_heap_node *node, uint64_t key);
-void ml_heap_remove(struct ml_heap *heap, struct ml_heap_node *node); /* no-op when in none */
+void ml_heap_remove(struct ml_heap *heap, struct ml_heap_node *node); /* no-op outside of a heap */
 struct ml_heap_node *ml_heap_top(const struct ml_heap *heap);         /* NULL when empty */
 
 static inline bool ml_heap_has(const struct ml_heap_node *node)

@@ -1,4 +1,4 @@
-/* Called by every part of the host that logs. */
+/* Writes log lines as JSON or as text, and counts those that are lost. */
 #include "base/log.h"
 
 #include "base/buf.h"

@@ -1,8 +1,8 @@
 /* L0 base. Structured log lines: a constant message and key/value fields, as JSON (level, ts,
- * logger, msg, then the fields) or as text for a terminal. Whatever the strings contain, a line
- * stays one line: JSON, or text without control characters (base/escape.h). The only exception is
- * an ML_LINES field in text: its lines follow below, each escaped, and indented by two spaces, so
- * that none of them looks like a log line. The first 1024 bytes of a message are shown, 128 of the
+ * logger, msg, then the fields) or as text for a terminal. A line stays one line with any strings
+ * in it: JSON, or text without control characters (base/escape.h). The only exception is an
+ * ML_LINES field in text: its lines follow below, each escaped, and indented by two spaces, so that
+ * none of them looks like a log line. The first 1024 bytes of a message are shown, 128 of the
  * logger and of each key; a line over 16 KiB says only that it was too long. A line that cannot be
  * written now, because nobody reads the pipe or the disk is full, is dropped: logging never blocks
  * or fails the work that it reports. A later line says how many were dropped, as soon as lines can

@@ -1,4 +1,4 @@
-/* Called by every part of the host that counts; written out by operator/endpoints.c. */
+/* Registers metrics, counts, and prints the page that operator/endpoints.c serves. */
 #include "base/metrics.h"
 
 #include "base/map.h"
@@ -30,7 +30,7 @@ struct ml_metric_family {
     struct ml_metric *first, **last; /* in order of creation */
 };
 
-/* What members of one name have in common. */
+/* The common part of all members of one name. */
 struct ml_metrics_shared {
     struct ml_list node;
     struct ml_list members;

@@ -1,4 +1,4 @@
-/* Called for jitter, identifiers and simulated faults. */
+/* Random numbers that a seed repeats, and identifiers made of them. */
 #include "base/random.h"
 
 #include <stdio.h>

@@ -1,5 +1,4 @@
-/* Decides which repetitions of a failure are logged. Called by those who try again by a timer or a
- * backoff, and log that. */
+/* Decides which repetitions of a failure are logged. */
 #include "base/repeat.h"
 
 #define QUIET_FIRST_NS ML_NS_PER_S

@@ -1,4 +1,4 @@
-/* Slices of text: compared, cut, read as numbers, checked as UTF-8. Called everywhere. */
+/* Slices of text: compared, cut, read as numbers, checked as UTF-8. */
 #include "base/str.h"
 
 bool ml_str_starts(struct ml_str s, const char *prefix)

@@ -1,4 +1,4 @@
-/* Called where credentials are held (kube/), and by libcurl (net/http_client.c). */
+/* Overwrites secrets before their memory is freed, our own and those of libcurl. */
 #include "base/wipe.h"
 
 #include <malloc.h>

@@ -1,10 +1,9 @@
-/* moonloop check: what a running host would say of these scripts, without one, whether the kinds
+/* moonloop check: the verdict of a running host on these scripts, without one, whether the kinds
  * that they declare are among the given CRDs, and, in the development binary, whether the fields
  * that they read are fields of their kinds. */
 #include "base/escape.h"
-#include "cli/commands.h"
+#include "cli/command.h"
 #include "cli/crds.h"
-#include "cli/options.h"
 #include "include/moonloop.h"
 #include "operator/loader.h"
 #ifdef MOONLOOP_DEV
@@ -34,17 +33,6 @@ struct checked {
     struct ml_batch batch;
     bool *is_wrong; /* by file: it reads a field that there is not */
 };
-
-static void print_help(const struct ml_option *options, size_t count)
-{
-    printf("Usage: moonloop check PATH… [--crds PATH…]\n\n"
-           "Compiles the scripts, loads them in the sandbox and checks what they declare, and, in\n"
-           "the binary with `moonloop dev`, which fields they read of kinds that are built in or\n"
-           "among the CRDs.\n"
-           "Prints file:line: message for each that is no good and exits 1 then.\n\nOptions:\n");
-    ml_options_help(options, count);
-    printf("\nExample:\n  moonloop check reconcilers/ --crds crds/\n");
-}
 
 static void count_bad(struct check *check, const struct ml_err *err)
 {
@@ -198,37 +186,58 @@ static void check_path(struct check *check, const struct ml_script_limits *limit
     ml_files_fini(&checked.files);
 }
 
-int ml_command_check(int argc, char **argv)
+struct check_values {
+    struct ml_option_list paths, crd_paths;
+    struct ml_script_limits limits;
+};
+
+static const struct ml_option options[] = {
+    {"--crds", "PATH", "CRDs (YAML file or folder) that the declared kinds must be in (repeat)",
+     ML_OPTION_LIST, offsetof(struct check_values, crd_paths)},
+    {"--script-memory", "BYTES", "limit of one script's memory; default 16Mi", ML_OPTION_SIZE,
+     offsetof(struct check_values, limits.memory_max)},
+};
+
+static int check_paths(const struct check_values *values)
 {
-    struct ml_option_list paths = {0}, crd_paths = {0};
-    struct ml_script_limits limits = {0};
-    const struct ml_option options[] = {
-        {"--crds", "PATH", "CRDs (YAML file or folder) that the declared kinds must be in (repeat)",
-         ML_OPTION_LIST, &crd_paths},
-        {"--script-memory", "BYTES", "limit of one script's memory; default 16Mi", ML_OPTION_SIZE,
-         &limits.memory_max},
-    };
     struct ml_err err = ML_ERR_INIT;
-    bool help = false;
-    if (ml_options_parse(options, ML_COUNT(options), argc, argv, &paths, &help, &err) < 0)
-        return ml_command_usage_error("check", &err);
-    if (help) {
-        print_help(options, ML_COUNT(options));
-        return MOONLOOP_EXIT_OK;
-    }
-    if (paths.count == 0) {
-        ml_err_set(&err, ML_EINVALID, "no scripts given: moonloop check PATH");
-        return ml_command_usage_error("check", &err);
-    }
     ML_AUTO(ml_crds_fini) struct ml_crds crds = {0};
-    for (size_t i = 0; i < crd_paths.count; i++) {
-        if (ml_crds_read(&crds, crd_paths.values[i], &err) < 0) {
+    for (size_t i = 0; i < values->crd_paths.count; i++) {
+        if (ml_crds_read(&crds, values->crd_paths.values[i], &err) < 0) {
             ml_print_line(stderr, "%s", err.message);
             return MOONLOOP_EXIT_BAD;
         }
     }
-    struct check check = {.crds = crd_paths.count ? &crds : NULL, .crd_paths = &crd_paths};
-    for (size_t i = 0; i < paths.count; i++)
-        check_path(&check, &limits, paths.values[i]);
+    struct check check = {.crds = values->crd_paths.count ? &crds : NULL,
+                          .crd_paths = &values->crd_paths};
+    for (size_t i = 0; i < values->paths.count; i++)
+        check_path(&check, &values->limits, values->paths.values[i]);
     return check.bad ? MOONLOOP_EXIT_BAD : MOONLOOP_EXIT_OK;
 }
+
+static int run(void *values, char **argv, struct ml_err *err)
+{
+    const struct check_values *given = values;
+    (void)argv;
+    if (given->paths.count > 0)
+        return check_paths(given);
+    ml_err_set(err, ML_EINVALID, "no scripts given: moonloop check PATH");
+    return MOONLOOP_EXIT_USAGE;
+}
+
+const struct ml_command ml_command_check = {
+    .name = "check",
+    .usage = "PATH… [--crds PATH…]",
+    .summary = "compile and load scripts, say what is wrong, touch nothing",
+    .description =
+        "Compiles the scripts, loads them in the sandbox and checks what they declare, and, in\n"
+        "the binary with `moonloop dev`, which fields they read of kinds that are built in or\n"
+        "among the CRDs.\n"
+        "Prints file:line: message for each that is no good and exits 1 then.",
+    .example = "reconcilers/ --crds crds/",
+    .options = options,
+    .option_count = ML_COUNT(options),
+    .words = offsetof(struct check_values, paths),
+    .values_size = sizeof(struct check_values),
+    .run = run,
+};

@@ -1,4 +1,4 @@
-/* Called by `moonloop check`, `moonloop manifests` and `moonloop rbac`. */
+/* Reads CustomResourceDefinitions, and finds the kinds that they define. */
 #include "cli/crds.h"
 
 #include "codec/json.h"

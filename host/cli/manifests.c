@@ -1,10 +1,9 @@
-/* moonloop manifests: what an API server needs to call the webhooks of scripts, and the rights that
- * the host needs to keep its certificate. */
+/* moonloop manifests: the objects by which an API server calls the webhooks of scripts, and the
+ * rights by which the host keeps its certificate. */
 #include "base/escape.h"
-#include "cli/commands.h"
+#include "cli/command.h"
 #include "cli/crds.h"
-#include "cli/options.h"
-#include "cli/yaml_print.h"
+#include "codec/json.h"
 #include "codec/json_diff.h"
 #include "include/moonloop.h"
 #include "operator/loader.h"
@@ -12,13 +11,115 @@
 #include "operator/webhooks.h"
 
 #include <stdio.h>
+#include <strings.h>
+
+/* ---- JSON as YAML for people: block style, in the order of the text ---- */
+
+#define INDENT_MAX 256
+
+static const char *const words[] = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"};
+
+/* May it stand without quotes, and be read as this string? */
+static bool is_plain(struct ml_str text)
+{
+    if (text.len == 0 || strspn(text.ptr, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                          "0123456789./_-") < text.len)
+        return false;
+    bool begins = (text.ptr[0] >= 'a' && text.ptr[0] <= 'z') ||
+                  (text.ptr[0] >= 'A' && text.ptr[0] <= 'Z');
+    for (size_t i = 0; i < ML_COUNT(words); i++)
+        if (text.len == strlen(words[i]) && strncasecmp(text.ptr, words[i], text.len) == 0)
+            return false;
+    return begins;
+}
+
+static void print_text(FILE *out, struct ml_str text)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf quoted = ML_BUF_INIT;
+    ML_AUTO_FREE char *copy = ml_str_dup(text); /* terminated, for strspn */
+    struct ml_json_writer writer;
+    if (is_plain((struct ml_str){copy, text.len})) {
+        fputs(copy, out);
+        return;
+    }
+    ml_json_writer_init(&writer, &quoted);
+    ml_json_string(&writer, text);
+    fputs(ml_buf_cstr(&quoted), out);
+}
+
+static void print_value(FILE *out, struct ml_json_reader *reader, int indent, bool in_list);
+
+static void print_members(FILE *out, struct ml_json_reader *reader, int indent, bool in_list)
+{
+    bool first = true;
+    while (ml_json_next(reader) == ML_JSON_KEY) {
+        if (!first || !in_list)
+            fprintf(out, "\n%*s", indent, "");
+        first = false;
+        print_text(out, reader->text);
+        fputc(':', out);
+        ml_json_next(reader);
+        print_value(out, reader, indent + 2, false);
+    }
+    if (first)
+        fputs(in_list ? "{}" : " {}", out);
+}
+
+/* Elements stand below their key, not indented further, as kubectl prints them. */
+static void print_elements(FILE *out, struct ml_json_reader *reader, int indent)
+{
+    bool first = true;
+    while (ml_json_next(reader) != ML_JSON_ARRAY_END && reader->token != ML_JSON_ERROR) {
+        fprintf(out, "\n%*s- ", ML_MAX(indent - 2, 0), "");
+        print_value(out, reader, indent, true);
+        first = false;
+    }
+    if (first)
+        fputs(" []", out);
+}
+
+/* Behind "key:" or "- ". */
+static void print_value(FILE *out, struct ml_json_reader *reader, int indent, bool in_list)
+{
+    indent = ML_MIN(indent, INDENT_MAX);
+    if (reader->token == ML_JSON_OBJECT) {
+        print_members(out, reader, indent, in_list);
+        return;
+    }
+    if (reader->token == ML_JSON_ARRAY) {
+        print_elements(out, reader, indent);
+        return;
+    }
+    fputs(in_list ? "" : " ", out);
+    if (reader->token == ML_JSON_STRING)
+        print_text(out, reader->text);
+    else if (reader->token == ML_JSON_TRUE || reader->token == ML_JSON_FALSE)
+        fputs(reader->token == ML_JSON_TRUE ? "true" : "false", out);
+    else if (reader->token == ML_JSON_NULL)
+        fputs("null", out);
+    else
+        fprintf(out, ML_STR_FMT, ML_STR_ARG(reader->text));
+}
+
+/* `json` has been checked. A document of a stream: begins with "---". */
+static void print_yaml(FILE *out, struct ml_str json)
+{
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    ml_json_reader_init(&reader, json, 0);
+    fputs("---", out);
+    ml_json_next(&reader);
+    print_value(out, &reader, 0, false);
+    fputc('\n', out);
+}
+
+/* ---- the command ---- */
 
 #define RBAC "rbac.authorization.k8s.io/v1"
 
 struct manifests {
     struct ml_option_list paths, crd_paths;
     const char *url, *service, *ns, *secret, *account, *selector;
-    bool cert_manager; /* --webhook-cert-dir: no rights, no caBundle of ours */
+    bool cert_manager; /* --webhook-cert-dir: rights and caBundle are not ours */
     int port;
     struct ml_script_limits limits;
     struct ml_crds crds;
@@ -30,18 +131,6 @@ struct manifests {
     size_t bad, scripts;
 };
 
-static void print_help(const struct ml_option *options, size_t count)
-{
-    printf("Usage: moonloop manifests PATH… [OPTIONS]\n\n"
-           "Prints what the API server needs to call the webhooks of these scripts: a Service,\n"
-           "the configurations, the kinds' definitions with their conversion, and the rights by\n"
-           "which the host keeps its certificate and writes caBundle. Touches no cluster.\n"
-           "Apply it in the way that the definitions were applied, client-side or server-side.\n"
-           "Of a definition that is not in --crds only spec.conversion is printed.\n\nOptions:\n");
-    ml_options_help(options, count);
-    printf("\nExample:\n  moonloop manifests reconcilers/ --crds crds/ | kubectl apply -f -\n");
-}
-
 /* ---- documents ---- */
 
 static void begin_document(struct manifests *self)
@@ -52,7 +141,7 @@ static void begin_document(struct manifests *self)
 
 static void end_document(struct manifests *self)
 {
-    ml_yaml_print(stdout, ml_buf_str(&self->document));
+    print_yaml(stdout, ml_buf_str(&self->document));
 }
 
 static void put_text(struct manifests *self, const char *key, const char *text)
@@ -334,51 +423,76 @@ static void manifests_fini(struct manifests *self)
     ml_buf_fini(&self->definitions);
 }
 
-int ml_command_manifests(int argc, char **argv)
+static const struct manifests defaults = {
+    .service = ML_WEBHOOK_SERVICE,
+    .ns = "default",
+    .secret = ML_WEBHOOK_SECRET,
+    .account = "moonloop",
+    .selector = "app.kubernetes.io/name=moonloop",
+    .port = 9443,
+};
+
+static const struct ml_option options[] = {
+    {"--crds", "PATH", "CRDs (YAML file or folder), printed with their conversion (repeat)",
+     ML_OPTION_LIST, offsetof(struct manifests, crd_paths)},
+    {"--namespace", "NS", "where the operator runs; default: default", ML_OPTION_TEXT,
+     offsetof(struct manifests, ns)},
+    {"--webhook-service", "NAME", "default moonloop-webhook", ML_OPTION_TEXT,
+     offsetof(struct manifests, service)},
+    {"--selector", "KEY=VALUE", "a label of its pods; default app.kubernetes.io/name=moonloop",
+     ML_OPTION_TEXT, offsetof(struct manifests, selector)},
+    {"--port", "N", "that of --webhook-bind-address; default 9443", ML_OPTION_SECONDS,
+     offsetof(struct manifests, port)},
+    {"--service-account", "NAME", "of the operator, for the rights; default moonloop",
+     ML_OPTION_TEXT, offsetof(struct manifests, account)},
+    {"--webhook-cert-secret", "NAME", "default moonloop-webhook-cert", ML_OPTION_TEXT,
+     offsetof(struct manifests, secret)},
+    {"--webhook-url", "URL", "https://HOST:PORT instead of a Service", ML_OPTION_TEXT,
+     offsetof(struct manifests, url)},
+    {"--no-rights", NULL, "cert-manager keeps the certificate and writes caBundle", ML_OPTION_FLAG,
+     offsetof(struct manifests, cert_manager)},
+};
+
+static int read_definitions(struct manifests *self)
 {
-    ML_AUTO(manifests_fini)
-    struct manifests self = {
-        .service = ML_WEBHOOK_SERVICE,
-        .ns = "default",
-        .secret = ML_WEBHOOK_SECRET,
-        .account = "moonloop",
-        .selector = "app.kubernetes.io/name=moonloop",
-        .port = 9443,
-    };
-    const struct ml_option options[] = {
-        {"--crds", "PATH", "CRDs (YAML file or folder), printed with their conversion (repeat)",
-         ML_OPTION_LIST, &self.crd_paths},
-        {"--namespace", "NS", "where the operator runs; default: default", ML_OPTION_TEXT,
-         &self.ns},
-        {"--webhook-service", "NAME", "default moonloop-webhook", ML_OPTION_TEXT, &self.service},
-        {"--selector", "KEY=VALUE", "a label of its pods; default app.kubernetes.io/name=moonloop",
-         ML_OPTION_TEXT, &self.selector},
-        {"--port", "N", "that of --webhook-bind-address; default 9443", ML_OPTION_SECONDS,
-         &self.port},
-        {"--service-account", "NAME", "of the operator, for the rights; default moonloop",
-         ML_OPTION_TEXT, &self.account},
-        {"--webhook-cert-secret", "NAME", "default moonloop-webhook-cert", ML_OPTION_TEXT,
-         &self.secret},
-        {"--webhook-url", "URL", "https://HOST:PORT instead of a Service", ML_OPTION_TEXT,
-         &self.url},
-        {"--no-rights", NULL, "cert-manager keeps the certificate and writes caBundle",
-         ML_OPTION_FLAG, &self.cert_manager},
-    };
     struct ml_err err = ML_ERR_INIT;
-    bool help = false;
-    if (ml_options_parse(options, ML_COUNT(options), argc, argv, &self.paths, &help, &err) < 0)
-        return ml_command_usage_error("manifests", &err);
-    if (help) {
-        print_help(options, ML_COUNT(options));
-        return MOONLOOP_EXIT_OK;
-    }
-    if (check(&self, &err) < 0)
-        return ml_command_usage_error("manifests", &err);
-    for (size_t i = 0; i < self.crd_paths.count; i++) {
-        if (ml_crds_read(&self.crds, self.crd_paths.values[i], &err) == 0)
+    for (size_t i = 0; i < self->crd_paths.count; i++) {
+        if (ml_crds_read(&self->crds, self->crd_paths.values[i], &err) == 0)
             continue;
         ml_print_line(stderr, "%s", err.message);
         return MOONLOOP_EXIT_BAD;
     }
-    return print_all(&self);
+    return MOONLOOP_EXIT_OK;
 }
+
+static int run(void *values, char **argv, struct ml_err *err)
+{
+    struct manifests *self = values;
+    (void)argv;
+    if (check(self, err) < 0)
+        return MOONLOOP_EXIT_USAGE;
+    int code = read_definitions(self);
+    if (code == MOONLOOP_EXIT_OK)
+        code = print_all(self);
+    manifests_fini(self);
+    return code;
+}
+
+const struct ml_command ml_command_manifests = {
+    .name = "manifests",
+    .usage = "PATH… [OPTIONS]",
+    .summary = "manifests by which an API server calls the webhooks of scripts",
+    .description =
+        "Prints what the API server needs to call the webhooks of these scripts: a Service,\n"
+        "the configurations, the kinds' definitions with their conversion, and the rights by\n"
+        "which the host keeps its certificate and writes caBundle. Touches no cluster.\n"
+        "Apply it in the way that the definitions were applied, client-side or server-side.\n"
+        "Of a definition that is not in --crds only spec.conversion is printed.",
+    .example = "reconcilers/ --crds crds/ | kubectl apply -f -",
+    .options = options,
+    .option_count = ML_COUNT(options),
+    .words = offsetof(struct manifests, paths),
+    .values_size = sizeof(struct manifests),
+    .defaults = &defaults,
+    .run = run,
+};

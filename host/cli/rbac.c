@@ -2,9 +2,8 @@
  * flags. Loads the scripts as a running host would; lua/cluster/rbac reads out of their
  * declarations and texts which verbs they need. */
 #include "base/escape.h"
-#include "cli/commands.h"
+#include "cli/command.h"
 #include "cli/crds.h"
-#include "cli/options.h"
 #include "cluster/server_lua.h"
 #include "codec/json.h"
 #include "include/moonloop.h"
@@ -24,17 +23,7 @@ struct rbac {
     struct ml_str account_namespace, account_name; /* slices of service_account */
 };
 
-static void print_help(const struct ml_option *options, size_t count)
-{
-    printf("Usage: moonloop rbac [PATH…] [OPTIONS]\n\n"
-           "Prints the ServiceAccount, roles and bindings that `moonloop run` needs for these\n"
-           "scripts and flags, and no more: verbs by what the scripts declare and call. Without\n"
-           "a PATH, only the roles that the flags ask for. Touches no cluster.\n\nOptions:\n");
-    ml_options_help(options, count);
-    printf("\nExample:\n  moonloop rbac reconcilers/ --crds crds/ --leader-elect > rbac.yaml\n");
-}
-
-/* ---- what lua/cluster/rbac is asked ---- */
+/* ---- the question to lua/cluster/rbac ---- */
 
 static void put_flags(struct ml_json_writer *writer, const struct rbac *rbac)
 {
@@ -148,13 +137,13 @@ static size_t read_scripts(struct ml_json_writer *writer, const struct rbac *rba
 }
 
 /* The command line, for the first line of the output. */
-static void put_title(struct ml_json_writer *writer, int argc, char **argv)
+static void put_title(struct ml_json_writer *writer, char **argv)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf title = ML_BUF_INIT;
     ml_buf_puts(&title, "Made by: moonloop");
-    for (int i = 0; i < argc; i++) {
+    for (; *argv; argv++) {
         ml_buf_putc(&title, ' ');
-        ml_escape_text(&title, ml_str_of(argv[i]));
+        ml_escape_text(&title, ml_str_of(*argv));
     }
     ml_json_put_string(writer, "title", ml_buf_str(&title));
 }
@@ -182,7 +171,7 @@ static int print_answer(struct ml_str answer, struct ml_err *err)
     return MOONLOOP_EXIT_OK;
 }
 
-static int print_roles(const struct rbac *rbac, int argc, char **argv, struct ml_err *err)
+static int print_roles(const struct rbac *rbac, char **argv, struct ml_err *err)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf asked = ML_BUF_INIT;
     ML_AUTO(ml_buf_fini) struct ml_buf answer = ML_BUF_INIT;
@@ -190,7 +179,7 @@ static int print_roles(const struct rbac *rbac, int argc, char **argv, struct ml
     size_t bad = 0;
     ml_json_writer_init(&writer, &asked);
     ml_json_begin_object(&writer);
-    put_title(&writer, argc, argv);
+    put_title(&writer, argv);
     put_flags(&writer, rbac);
     ml_json_key(&writer, ML_STR("manifests"));
     ml_json_begin_array(&writer);
@@ -255,49 +244,63 @@ static int check(struct rbac *rbac, struct ml_err *err)
     return 0;
 }
 
-int ml_command_rbac(int argc, char **argv)
+static const struct rbac defaults = {
+    .service_account = "moonloop-system/moonloop",
+    .lease_name = "moonloop",
+    .cert_secret = ML_WEBHOOK_SECRET,
+};
+
+static const struct ml_option options[] = {
+    {"--crds", "PATH", "CRDs (YAML file or folder) of the kinds that are not built in (repeat)",
+     ML_OPTION_LIST, offsetof(struct rbac, crds)},
+    {"--service-account", "NS/NAME", "gets the rights; default moonloop-system/moonloop",
+     ML_OPTION_TEXT, offsetof(struct rbac, service_account)},
+    {"--bind", "ROLE", "a ClusterRole that scripts may give away in bindings (repeat)",
+     ML_OPTION_LIST, offsetof(struct rbac, binds)},
+    {"--namespace", "NS", "as for run: roles in this namespace only (repeat); default: all",
+     ML_OPTION_LIST, offsetof(struct rbac, namespaces)},
+    {"--scripts-configmap", "NS/NAME", "as for run: the right to watch it (repeat)", ML_OPTION_LIST,
+     offsetof(struct rbac, configmaps)},
+    {"--leader-elect", NULL, "as for run: the rights on its Lease", ML_OPTION_FLAG,
+     offsetof(struct rbac, leader_elect)},
+    {"--shard", NULL, "as for run: the rights on the Leases of the group", ML_OPTION_FLAG,
+     offsetof(struct rbac, shard)},
+    {"--leader-election-id", "NAME", "of the Lease; default moonloop", ML_OPTION_TEXT,
+     offsetof(struct rbac, lease_name)},
+    {"--leader-election-namespace", "NS", "of the Lease; default: the service account's",
+     ML_OPTION_TEXT, offsetof(struct rbac, lease_namespace)},
+    {"--webhook-bind-address", "HOST:PORT", "as for run: the rights of webhooks that are served",
+     ML_OPTION_TEXT, offsetof(struct rbac, webhook_address)},
+    {"--webhook-cert-secret", "NAME", "as for run; default " ML_WEBHOOK_SECRET, ML_OPTION_TEXT,
+     offsetof(struct rbac, cert_secret)},
+    {"--webhook-cert-dir", "DIR", "as for run: no rights for a certificate of webhooks",
+     ML_OPTION_TEXT, offsetof(struct rbac, cert_dir)},
+    {"--script-memory", "BYTES", "limit of one script's memory; default 16Mi", ML_OPTION_SIZE,
+     offsetof(struct rbac, limits.memory_max)},
+};
+
+static int run(void *values, char **argv, struct ml_err *err)
 {
-    struct rbac rbac = {.service_account = "moonloop-system/moonloop",
-                        .lease_name = "moonloop",
-                        .cert_secret = ML_WEBHOOK_SECRET};
-    const struct ml_option options[] = {
-        {"--crds", "PATH", "CRDs (YAML file or folder) of the kinds that are not built in (repeat)",
-         ML_OPTION_LIST, &rbac.crds},
-        {"--service-account", "NS/NAME", "who gets the rights; default moonloop-system/moonloop",
-         ML_OPTION_TEXT, &rbac.service_account},
-        {"--bind", "ROLE", "a ClusterRole that scripts may give away in bindings (repeat)",
-         ML_OPTION_LIST, &rbac.binds},
-        {"--namespace", "NS", "as for run: roles in this namespace only (repeat); default: all",
-         ML_OPTION_LIST, &rbac.namespaces},
-        {"--scripts-configmap", "NS/NAME", "as for run: the right to watch it (repeat)",
-         ML_OPTION_LIST, &rbac.configmaps},
-        {"--leader-elect", NULL, "as for run: the rights on its Lease", ML_OPTION_FLAG,
-         &rbac.leader_elect},
-        {"--shard", NULL, "as for run: the rights on the Leases of the group", ML_OPTION_FLAG,
-         &rbac.shard},
-        {"--leader-election-id", "NAME", "of the Lease; default moonloop", ML_OPTION_TEXT,
-         &rbac.lease_name},
-        {"--leader-election-namespace", "NS", "of the Lease; default: the service account's",
-         ML_OPTION_TEXT, &rbac.lease_namespace},
-        {"--webhook-bind-address", "HOST:PORT",
-         "as for run: the rights of webhooks that are served", ML_OPTION_TEXT,
-         &rbac.webhook_address},
-        {"--webhook-cert-secret", "NAME", "as for run; default " ML_WEBHOOK_SECRET, ML_OPTION_TEXT,
-         &rbac.cert_secret},
-        {"--webhook-cert-dir", "DIR", "as for run: no rights for a certificate of webhooks",
-         ML_OPTION_TEXT, &rbac.cert_dir},
-        {"--script-memory", "BYTES", "limit of one script's memory; default 16Mi", ML_OPTION_SIZE,
-         &rbac.limits.memory_max},
-    };
-    struct ml_err err = ML_ERR_INIT;
-    bool help = false;
-    if (ml_options_parse(options, ML_COUNT(options), argc, argv, &rbac.paths, &help, &err) < 0)
-        return ml_command_usage_error("rbac", &err);
-    if (help) {
-        print_help(options, ML_COUNT(options));
-        return MOONLOOP_EXIT_OK;
-    }
-    if (check(&rbac, &err) < 0)
-        return ml_command_usage_error("rbac", &err);
-    return print_roles(&rbac, argc, argv, &err);
+    struct rbac *rbac = values;
+    struct ml_err shown = ML_ERR_INIT; /* of files: printed without the name of the command */
+    if (check(rbac, err) < 0)
+        return MOONLOOP_EXIT_USAGE;
+    return print_roles(rbac, argv, &shown);
 }
+
+const struct ml_command ml_command_rbac = {
+    .name = "rbac",
+    .usage = "[PATH…] [OPTIONS]",
+    .summary = "the roles that scripts and flags need, as YAML",
+    .description =
+        "Prints the ServiceAccount, roles and bindings that `moonloop run` needs for these\n"
+        "scripts and flags, and no more: verbs by what the scripts declare and call. Without\n"
+        "a PATH, only the roles that the flags ask for. Touches no cluster.",
+    .example = "reconcilers/ --crds crds/ --leader-elect > rbac.yaml",
+    .options = options,
+    .option_count = ML_COUNT(options),
+    .words = offsetof(struct rbac, paths),
+    .values_size = sizeof(struct rbac),
+    .defaults = &defaults,
+    .run = run,
+};

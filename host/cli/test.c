@@ -1,7 +1,6 @@
 /* moonloop test: the *_test.lua beside scripts, by busted, on a world in virtual time. */
 #include "base/escape.h"
-#include "cli/commands.h"
-#include "cli/options.h"
+#include "cli/command.h"
 #include "cluster/world.h"
 #include "codec/json.h"
 #include "include/moonloop.h"
@@ -23,18 +22,6 @@ struct test {
     bool watch;
 };
 
-static void print_help(const struct ml_option *options, size_t count)
-{
-    printf(
-        "Usage: moonloop test PATH… [OPTIONS]\n\n"
-        "Runs tests (*_test.lua, in busted's style) of scripts: each script in its sandbox, on a\n"
-        "cluster in memory, with a clock that stands still until the test moves it. See\n"
-        "docs/testing.md. CustomResourceDefinitions are taken from crds/ beside the test's\n"
-        "folder, or in it.\n\nOptions:\n");
-    ml_options_help(options, count);
-    printf("\nExample:\n  moonloop test reconcilers/ --watch\n");
-}
-
 /* The argument of run() in lua/cluster/testing/runner.lua. */
 static void describe(struct ml_buf *out, const struct test *test)
 {
@@ -50,8 +37,8 @@ static void describe(struct ml_buf *out, const struct test *test)
     ml_json_end_object(&writer);
 }
 
-/* Returns an exit code; anything but how many tests failed has its reason in `err`. */
-static int run(const struct test *test, enum ml_log_level level, struct ml_err *err)
+/* Returns an exit code; `err` has the reason unless tests failed. */
+static int run_once(const struct test *test, enum ml_log_level level, struct ml_err *err)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf argument = ML_BUF_INIT;
     ML_AUTO(ml_buf_fini) struct ml_buf result = ML_BUF_INIT;
@@ -95,7 +82,7 @@ static void run_aside(void *context)
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
-        int code = run(self->test, self->level, &err);
+        int code = run_once(self->test, self->level, &err);
         tell(&err);
         fflush(NULL);
         _exit(code);
@@ -152,35 +139,42 @@ static int check(const struct test *test, enum ml_log_level *level, struct ml_er
     return 0;
 }
 
-int ml_command_test(int argc, char **argv)
+static const struct ml_option options[] = {
+    {"--watch", NULL, "run again whenever a test or a script is saved", ML_OPTION_FLAG,
+     offsetof(struct test, watch)},
+    {"--filter", "PATTERN", "only tests whose name matches this Lua pattern (repeat)",
+     ML_OPTION_LIST, offsetof(struct test, filters)},
+    {"--output", "HANDLER", "busted's: utfTerminal (default), TAP, junit, json, gtest, …",
+     ML_OPTION_TEXT, offsetof(struct test, output)},
+    {"--shuffle", NULL, "in random order", ML_OPTION_FLAG, offsetof(struct test, shuffle)},
+    {"--seed", "N", "of the random order", ML_OPTION_TEXT, offsetof(struct test, seed)},
+    {"--log-level", "LEVEL", "show the operator's log from this level on: debug, info, …",
+     ML_OPTION_TEXT, offsetof(struct test, log_level)},
+};
+
+static int run(void *values, char **argv, struct ml_err *err)
 {
-    struct test test = {0};
+    const struct test *test = values;
     enum ml_log_level level = ML_LOG_INFO;
-    const struct ml_option options[] = {
-        {"--watch", NULL, "run again whenever a test or a script is saved", ML_OPTION_FLAG,
-         &test.watch},
-        {"--filter", "PATTERN", "only tests whose name matches this Lua pattern (repeat)",
-         ML_OPTION_LIST, &test.filters},
-        {"--output", "HANDLER", "busted's: utfTerminal (default), TAP, junit, json, gtest, …",
-         ML_OPTION_TEXT, &test.output},
-        {"--shuffle", NULL, "in random order", ML_OPTION_FLAG, &test.shuffle},
-        {"--seed", "N", "of the random order", ML_OPTION_TEXT, &test.seed},
-        {"--log-level", "LEVEL", "show the operator's log from this level on: debug, info, …",
-         ML_OPTION_TEXT, &test.log_level},
-    };
-    struct ml_err err = ML_ERR_INIT;
-    bool help = false;
-    if (ml_options_parse(options, ML_COUNT(options), argc, argv, &test.paths, &help, &err) < 0)
-        return ml_command_usage_error("test", &err);
-    if (help) {
-        print_help(options, ML_COUNT(options));
-        return MOONLOOP_EXIT_OK;
-    }
-    if (check(&test, &level, &err) < 0)
-        return ml_command_usage_error("test", &err);
-    if (test.watch)
-        return watch(&test, level);
-    int code = run(&test, level, &err);
-    tell(&err);
-    return code;
+    (void)argv;
+    if (check(test, &level, err) < 0)
+        return MOONLOOP_EXIT_USAGE;
+    return test->watch ? watch(test, level) : run_once(test, level, err);
 }
+
+const struct ml_command ml_command_test = {
+    .name = "test",
+    .usage = "PATH… [OPTIONS]",
+    .summary = "run script tests on an in-memory cluster with virtual time",
+    .description =
+        "Runs tests (*_test.lua, in busted's style) of scripts: each script in its sandbox, on a\n"
+        "cluster in memory, with a clock that stands still until the test moves it. See\n"
+        "docs/testing.md. CustomResourceDefinitions are taken from crds/ beside the test's\n"
+        "folder, or in it.",
+    .example = "reconcilers/ --watch",
+    .options = options,
+    .option_count = ML_COUNT(options),
+    .words = offsetof(struct test, paths),
+    .values_size = sizeof(struct test),
+    .run = run,
+};

@@ -1,23 +1,12 @@
 /* moonloop types: the kinds of scripts and CRDs as classes for lua-language-server, so that an
  * editor completes the fields of objects. lua/cluster/fields/stubs.lua makes them. */
 #include "base/escape.h"
-#include "cli/commands.h"
+#include "cli/command.h"
 #include "cli/crds.h"
-#include "cli/options.h"
 #include "cluster/script_fields.h"
 #include "include/moonloop.h"
 
 #include <stdio.h>
-
-static void print_help(const struct ml_option *options, size_t count)
-{
-    printf(
-        "Usage: moonloop types [PATH…] [--crds PATH…]\n\n"
-        "Prints the kinds of the CRDs, and those that the scripts name, as a file of classes for\n"
-        "lua-language-server. Touches no cluster.\n\nOptions:\n");
-    ml_options_help(options, count);
-    printf("\nExample:\n  moonloop types reconcilers/ --crds crds/ > .types/kinds.lua\n");
-}
 
 static int put_scripts(struct ml_json_writer *writer, const struct ml_option_list *paths,
                        struct ml_err *err)
@@ -34,7 +23,7 @@ static int put_scripts(struct ml_json_writer *writer, const struct ml_option_lis
     return r;
 }
 
-/* What lua/cluster/fields/stubs.lua is asked. */
+/* The question to lua/cluster/fields/stubs.lua. */
 static int put_question(struct ml_json_writer *writer, const struct ml_option_list *paths,
                         const struct ml_option_list *crds, struct ml_err *err)
 {
@@ -89,24 +78,36 @@ static int print_types(const struct ml_option_list *paths, const struct ml_optio
     return MOONLOOP_EXIT_OK;
 }
 
-int ml_command_types(int argc, char **argv)
+struct types {
+    struct ml_option_list paths, crds;
+};
+
+static const struct ml_option options[] = {
+    {"--crds", "PATH", "CRDs (YAML file or folder) whose kinds are printed (repeat)",
+     ML_OPTION_LIST, offsetof(struct types, crds)},
+};
+
+static int run(void *values, char **argv, struct ml_err *err)
 {
-    struct ml_option_list paths = {0}, crds = {0};
-    const struct ml_option options[] = {
-        {"--crds", "PATH", "CRDs (YAML file or folder) whose kinds are printed (repeat)",
-         ML_OPTION_LIST, &crds},
-    };
-    struct ml_err err = ML_ERR_INIT;
-    bool help = false;
-    if (ml_options_parse(options, ML_COUNT(options), argc, argv, &paths, &help, &err) < 0)
-        return ml_command_usage_error("types", &err);
-    if (help) {
-        print_help(options, ML_COUNT(options));
-        return MOONLOOP_EXIT_OK;
-    }
-    if (paths.count + crds.count == 0) {
-        ml_err_set(&err, ML_EINVALID, "nothing to print: moonloop types PATH, or --crds PATH");
-        return ml_command_usage_error("types", &err);
-    }
-    return print_types(&paths, &crds);
+    const struct types *types = values;
+    (void)argv;
+    if (types->paths.count + types->crds.count > 0)
+        return print_types(&types->paths, &types->crds);
+    ml_err_set(err, ML_EINVALID, "nothing to print: moonloop types PATH, or --crds PATH");
+    return MOONLOOP_EXIT_USAGE;
 }
+
+const struct ml_command ml_command_types = {
+    .name = "types",
+    .usage = "[PATH…] [--crds PATH…]",
+    .summary = "the kinds of scripts and CRDs for an editor",
+    .description =
+        "Prints the kinds of the CRDs, and those that the scripts name, as a file of classes for\n"
+        "lua-language-server. Touches no cluster.",
+    .example = "reconcilers/ --crds crds/ > .types/kinds.lua",
+    .options = options,
+    .option_count = ML_COUNT(options),
+    .words = offsetof(struct types, paths),
+    .values_size = sizeof(struct types),
+    .run = run,
+};

@@ -5,7 +5,7 @@
 #include <ctype.h>
 
 #include "cluster/server_lua_internal.h"
-#include "net/tls_client.h"
+#include "net/tls.h"
 
 #define REPLY       "moonloop.reply"
 #define HEADERS_MAX 256

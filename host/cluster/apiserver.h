@@ -46,7 +46,7 @@ ML_NODISCARD int ml_apiserver_reset(struct ml_apiserver *server, struct ml_str s
 /* The Lua state of the server, for the host's other Lua modules. */
 struct ml_server_lua *ml_apiserver_lua(struct ml_apiserver *server);
 
-struct ml_tls_client; /* net/tls_client.h */
+struct ml_tls_client; /* net/tls.h */
 
 /* All borrowed during the call. */
 struct ml_apiserver_request {

@@ -4,7 +4,6 @@
 
 #include "net/tls.h"
 #include "net/tls_authority.h"
-#include "net/tls_client.h"
 
 #define VALID_S        INT64_C(31536000)         /* a year; longer than any start lives */
 #define BODY_BYTES_MAX ((size_t)3 * 1024 * 1024) /* kube-apiserver's, and named in its answer */

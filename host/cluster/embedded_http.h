@@ -1,7 +1,7 @@
 /* cluster. The embedded API server on HTTPS: passes requests from a socket to the server's Lua, and
  * its answers back, whole or as a stream. The certificate is made at each start, by the cluster's
  * authority (ml_server_lua_authority); its key never leaves the process. Clients are asked for a
- * certificate of that authority, and a client that has one is its subject: net/tls_client.h.
+ * certificate of that authority, and a client that has one is its subject: net/tls.h.
  *
  * Limits are those of net/http.h. Requests beyond them get the Status that kube-apiserver gives. A
  * stream has no limit of its own: write returns to Lua how many bytes wait for the client, and Lua

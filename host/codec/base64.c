@@ -1,4 +1,4 @@
-/* Called for kubeconfigs, credentials, by scripts and by the embedded API server. */
+/* Base64 as Go's encoding/base64 reads and writes it. */
 #include "codec/base64.h"
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -10,7 +10,7 @@ bool ml_base64_encode(struct ml_str bytes, struct ml_buf *out); /* false: buffer
  * '\n'. False, with `out` as it was, for any other stray character or wrong padding. */
 ML_NODISCARD bool ml_base64_decode(struct ml_str text, struct ml_buf *out);
 
-/* Takes only what ml_base64_encode makes: skips nothing, and has no bits left over. ML_EINVALID
- * says where it is wrong. ML_ELIMIT: the buffer is full. */
+/* Takes only the exact form that ml_base64_encode writes. ML_EINVALID says where it is wrong.
+ * ML_ELIMIT: the buffer is full. */
 ML_NODISCARD int ml_base64_decode_strict(struct ml_str text, struct ml_buf *out,
                                          struct ml_err *err);

@@ -1,5 +1,5 @@
-/* The reader: one grammar, walked either token by token with every value decoded, or in
- * passing (ml_json_skip), where values are only checked. Called wherever JSON is read. */
+/* The reader: one grammar, walked either token by token with every value decoded, or in passing
+ * (ml_json_skip), where values are only checked. */
 #include "codec/json.h"
 
 #include "codec/json_members.h"
@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-/* What may come next. */
+/* The tokens that may come next. */
 enum expect {
     EXPECT_VALUE,          /* at the start, behind a colon, behind a comma in an array */
     EXPECT_VALUE_OR_CLOSE, /* behind [ */

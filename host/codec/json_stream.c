@@ -1,8 +1,8 @@
-/* Called by the reflector and the watches of single objects.
+/* Splits lists into their items and watches into their lines.
  *
- * The list splitter is a byte machine that finds only what it must: where strings begin and
- * end, how deep the brackets are, which key of the outermost object is "items". What is not an
- * item is gathered as the envelope and checked as JSON at the end. */
+ * The list splitter is a byte machine that finds only what it must: where strings begin and end,
+ * how deep the brackets are, which key of the outermost object is "items". The text around the
+ * items is gathered as the envelope and checked as JSON at the end. */
 #include "codec/json_stream.h"
 
 #include "codec/json.h"
@@ -36,7 +36,7 @@ struct ml_json_list {
     bool items_seen;
     size_t key_at; /* where in the envelope the last key begins */
     struct ml_buf envelope;
-    struct ml_buf item; /* what earlier pieces brought of it */
+    struct ml_buf item; /* its part in earlier pieces */
 };
 
 /* A place in the piece being fed. */

@@ -1,5 +1,4 @@
-/* The writer: appends tokens; all it keeps of the nesting is whether a comma is due. Called
- * wherever JSON is made. */
+/* The writer: appends tokens; all it keeps of the nesting is whether a comma is due. */
 #include "codec/json.h"
 
 #include "base/escape.h"

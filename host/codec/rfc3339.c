@@ -1,4 +1,4 @@
-/* Called for Events, conditions, leases, credentials, and by the embedded API server. */
+/* Reads and writes times in the form of RFC 3339. */
 #include "codec/rfc3339.h"
 
 #include <stdio.h>

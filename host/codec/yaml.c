@@ -1,5 +1,4 @@
-/* YAML to JSON: one document, or those of a file. Called for kubeconfigs, manifests, and by the
- * embedded API server.
+/* YAML to JSON: one document, or those of a file.
  *
  * Rules: apimachinery/pkg/util/yaml/decoder.go (what kubectl takes for a document). */
 #include "codec/yaml.h"
@@ -8,17 +7,9 @@
 
 #define SEPARATOR "---"
 
-/* What aliases may add, beyond the length of the text itself. Honest documents stay far below; a
- * few aliases that each double the one before would fill any memory. */
+/* The bytes that aliases may add, beyond the length of the text itself. Honest documents stay far
+ * below; a few aliases that each double the one before would fill any memory. */
 #define ALIASED_BYTES_MAX ((size_t)1024 * 1024)
-
-int ml_yaml_go_on(const struct ml_yaml_tree *tree, size_t more, struct ml_yaml_fault *fault)
-{
-    size_t held = tree->capacity * sizeof tree->nodes[0] + tree->texts.capacity + more;
-    if (!tree->watch || tree->watch->go_on(tree->watch->context, held))
-        return 0;
-    return ml_err_set(fault->err, ML_ELIMIT, "the reading was ended");
-}
 
 /* `watch`, `out_trailing` and `duplicates` may be NULL. */
 static int convert(struct ml_str text, size_t json_max, const struct ml_yaml_watch *watch,

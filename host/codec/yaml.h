@@ -12,7 +12,7 @@
 #include "base/err.h"
 
 /* Appends the first document of `text` as JSON, "null" when there is none; the keys of a mapping
- * are sorted, as Go's encoder does. What follows that document is not looked at.
+ * are sorted, as Go's encoder does. It ignores the text behind that document.
  *
  * A key that a mapping has twice counts where it stands last. When `duplicates` is not NULL, a line
  * "line 3: key \"a\" already set in map" is appended to it for each key that is there already,
@@ -24,9 +24,9 @@
 ML_NODISCARD int ml_yaml_document(struct ml_str text, size_t json_max, struct ml_buf *out,
                                   struct ml_buf *duplicates, struct ml_err *err);
 
-/* Who pays for the reading of a text, where neither its author nor who calls may take more than
- * their share. `go_on` is asked for each document and node, with the bytes of memory that the
- * reader holds; false ends the reading with ML_ELIMIT. */
+/* Charges somebody for the reading of a text: its author and the caller may take no more than their
+ * share. `go_on` is asked for each document and node, with the bytes of memory that the reader
+ * holds; false ends the reading with ML_ELIMIT. */
 struct ml_yaml_watch {
     bool (*go_on)(void *context, size_t held);
     void *context;
@@ -51,8 +51,8 @@ void ml_yaml_stream_init(struct ml_yaml_stream *stream, struct ml_str text);
 /* Appends the next document as JSON, without a line end in it. Documents that are empty or null are
  * passed over. Returns 1, or 0 when there are no more, or ML_EINVALID or ML_ELIMIT with "line N:
  * what", N counted from the stream's first line, and `out` as it was: go on, the documents behind
- * are not affected. What stands behind a document without a line "---" is refused, for kubectl
- * drops it silently. */
+ * are not affected. Text behind a document without a line "---" is refused, because kubectl drops
+ * it silently. */
 ML_NODISCARD int ml_yaml_stream_next(struct ml_yaml_stream *stream, size_t json_max,
                                      struct ml_buf *out, struct ml_err *err);
 

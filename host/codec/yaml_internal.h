@@ -1,5 +1,5 @@
-/* codec, private. What the files yaml*.c share: a document as a tree, the meaning of its scalars,
- * and where something is wrong with it. */
+/* codec, private. Shared by the files yaml*.c: a document as a tree, the meaning of its scalars,
+ * and the place of a mistake in it. */
 #pragma once
 
 #include "base/buf.h"
@@ -9,7 +9,7 @@
 
 /* Where something is wrong. */
 struct ml_yaml_fault {
-    struct ml_err *err; /* what, without a line */
+    struct ml_err *err; /* the mistake, without a line */
     size_t line;        /* from 1 */
     size_t named_line;  /* the one that Kubernetes' reader names; 0: none */
     bool of_json;       /* seen when the values become JSON; its message does not say "yaml:" */
@@ -50,7 +50,7 @@ struct ml_yaml_tree {
     const struct ml_yaml_watch *watch; /* NULL: nobody */
 };
 
-/* yaml.c. Asks who watches whether to go on; `more`: bytes that are held beside the tree. */
+/* yaml_tree.c. Asks who watches whether to go on; `more`: bytes that are held beside the tree. */
 ML_NODISCARD int ml_yaml_go_on(const struct ml_yaml_tree *tree, size_t more,
                                struct ml_yaml_fault *fault);
 
@@ -67,11 +67,11 @@ ML_NODISCARD int ml_yaml_tree_write(struct ml_yaml_tree *tree, size_t out_max, s
                                     struct ml_buf *out, bool *out_duplicates,
                                     struct ml_yaml_fault *fault);
 
-/* yaml_strict.c. Appends a line for each key that its mapping has already, in the order in which
+/* yaml_json.c. Appends a line for each key that its mapping has already, in the order in which
  * Kubernetes' reader sees them. For a tree that could be written. */
 void ml_yaml_tree_duplicates(const struct ml_yaml_tree *tree, struct ml_buf *out);
 
-/* What a scalar says. */
+/* The value of a scalar. */
 struct ml_yaml_value {
     enum {
         ML_YAML_IS_NULL,
@@ -88,23 +88,20 @@ struct ml_yaml_value {
     struct ml_str text; /* of the node, or of `binary` */
 };
 
-/* yaml_scalar.c. `binary` is emptied and gets what a !!binary says. */
+/* yaml_scalar.c. `binary` is emptied and gets the bytes of a !!binary. */
 ML_NODISCARD int ml_yaml_resolve(const struct ml_yaml_node *node, struct ml_buf *binary,
                                  struct ml_yaml_value *out, struct ml_yaml_fault *fault);
 
-/* yaml_number.c. The number that Go's strconv and the reader's own rules find in a text that begins
- * with a digit, a sign or a point; false when it is none. */
-bool ml_yaml_number(struct ml_str text, struct ml_yaml_value *out);
-/* A finite number as Go's encoding/json writes it: 1, 0.5, 1e+21. */
+/* yaml_scalar.c. A finite number as Go's encoding/json writes it: 1, 0.5, 1e+21. */
 void ml_yaml_put_real(struct ml_buf *out, double value);
 /* One as a key: in the fewest digits that a float32 is told by; .inf, -.inf, .nan. */
 void ml_yaml_put_real_key(struct ml_buf *out, double value);
 
-/* yaml_words.c. Appends a node as Go prints it with %#v: for messages. Ends after some hundred
+/* yaml_scalar.c. Appends a node as Go prints it with %#v: for messages. Ends after some hundred
  * bytes. */
 void ml_yaml_put_go(struct ml_buf *out, const struct ml_yaml_tree *tree, uint32_t node);
 
-/* yaml_words.c. Fills the fault's error; `named_line` is left 0. Returns `kind`. */
+/* yaml_scalar.c. Fills the fault's error; `named_line` is left 0. Returns `kind`. */
 int ml_yaml_fail(struct ml_yaml_fault *fault, int kind, const struct ml_yaml_node *node,
                  const char *format, ...) ML_PRINTF(4, 5);
 

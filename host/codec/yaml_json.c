@@ -1,11 +1,12 @@
 /* A document's tree as JSON: keys become text and are sorted, merge keys are carried out, aliases
- * written anew, of a key that comes twice the last counts.
+ * written anew, of a key that comes twice the last counts. And the list of keys that come twice.
  *
- * Rules: go.yaml.in/yaml/v2 decode.go (decoder) and sigs.k8s.io/yaml yaml.go
+ * Rules: go.yaml.in/yaml/v2 decode.go (decoder, mapping, setMapIndex) and sigs.k8s.io/yaml yaml.go
  * (convertToJSONableObject). */
 #include "codec/yaml_internal.h"
 
 #include "base/escape.h"
+#include "base/map.h"
 
 #include <math.h>
 
@@ -33,7 +34,7 @@ struct writer {
     size_t depth;
     struct member *members; /* of all mappings that are open */
     size_t members_len, members_capacity;
-    char **keys; /* those that are no text of a node */
+    char **keys; /* keys without a node whose text they are */
     size_t keys_len, keys_capacity;
     struct ml_buf binary;
     bool has_duplicates;
@@ -150,7 +151,7 @@ static struct ml_str keep_key(struct writer *writer, struct ml_buf *text)
 
 static int write_node(struct writer *writer, uint32_t place);
 
-/* What is wrong inside of the key is told first. */
+/* A mistake inside of the key is reported first. */
 static int refuse_collection_key(struct writer *writer, uint32_t key)
 {
     int r = write_node(writer, key);
@@ -264,7 +265,8 @@ static int merge(struct writer *writer, struct ml_yaml_node *node)
     return r;
 }
 
-/* Those of a mapping and of what it merges, in the order in which they count. */
+/* Adds the members of a mapping and of the mappings that it merges, in the order in which they
+ * count. */
 static int add_members(struct writer *writer, struct ml_yaml_node *mapping)
 {
     struct ml_yaml_node *nodes = writer->tree->nodes;
@@ -312,8 +314,8 @@ static int write_value(struct writer *writer, struct member member)
     return r;
 }
 
-/* What another of the same key replaces is read all the same: it may be wrong. That it would be no
- * JSON does not matter. */
+/* A value that another of the same key replaces is read all the same: it may be wrong. It need not
+ * be possible in JSON. */
 static int pass_over(struct writer *writer, struct member member)
 {
     size_t len = writer->out->len;
@@ -325,7 +327,7 @@ static int pass_over(struct writer *writer, struct member member)
     return r;
 }
 
-/* Those from `from` on, sorted. */
+/* Writes the members from `from` on, sorted. */
 static int write_members(struct writer *writer, size_t from)
 {
     size_t end = writer->members_len;
@@ -473,4 +475,131 @@ int ml_yaml_tree_write(struct ml_yaml_tree *tree, size_t out_max, size_t aliased
     free(writer.members);
     ml_buf_fini(&writer.binary);
     return r;
+}
+
+/* ---- the keys that a mapping has twice, as Kubernetes' strict reader tells them ---- */
+
+/* Keys of different types are different ones there (1 and "1"), and what a merge key brings in
+ * counts, too. */
+
+#define TOLD_MAX 1000
+
+struct search {
+    const struct ml_yaml_tree *tree;
+    struct ml_buf *out;
+    struct ml_buf binary;
+    size_t told;
+};
+
+/* The keys of one mapping, each the value of its own entry. */
+static void free_keys(struct ml_map *keys)
+{
+    ml_map_each (keys, cursor, key) {
+        free(key);
+    }
+    ml_map_fini(keys);
+}
+
+static void search_node(struct search *search, uint32_t place);
+static void search_members(struct search *search, const struct ml_yaml_node *mapping,
+                           struct ml_map *keys);
+
+static void tell(struct search *search, uint32_t key, uint32_t value)
+{
+    struct ml_buf shown = ML_BUF_INIT;
+    ml_yaml_put_go(&shown, search->tree, key);
+    ml_buf_printf(search->out, "line %u: key %s already set in map\n",
+                  search->tree->nodes[value].line + 1, ml_buf_cstr(&shown));
+    ml_buf_fini(&shown);
+    search->told++;
+}
+
+/* A key with its type in front of it; to be freed. */
+static struct ml_str typed_key(struct search *search, uint32_t place)
+{
+    struct ml_yaml_value value;
+    struct ml_err err;
+    struct ml_yaml_fault fault = {.err = &err};
+    struct ml_buf text = ML_BUF_INIT;
+    const struct ml_yaml_node *node = ml_yaml_named(search->tree, &search->tree->nodes[place]);
+    if (ml_yaml_resolve(node, &search->binary, &value, &fault) < 0)
+        return (struct ml_str){NULL, 0}; /* never: the tree could be written */
+    ml_buf_putc(&text, (char)('a' + (int)value.type));
+    if (value.type == ML_YAML_IS_TEXT)
+        ml_buf_append_str(&text, value.text);
+    else if (value.type == ML_YAML_IS_REAL && isnan(value.real))
+        ml_buf_printf(&text, "%u", place); /* equals nothing */
+    else if (value.type == ML_YAML_IS_REAL)
+        ml_buf_printf(&text, "%.17g", value.real);
+    else
+        ml_yaml_put_go(&text, search->tree, place);
+    struct ml_str key = {NULL, text.len};
+    key.ptr = ml_buf_take(&text);
+    return key;
+}
+
+static void search_member(struct search *search, uint32_t key, uint32_t value, struct ml_map *keys)
+{
+    search_node(search, value);
+    struct ml_str text = typed_key(search, key);
+    if (!ml_map_get(keys, text)) {
+        ml_map_put(keys, text, (void *)text.ptr);
+        return;
+    }
+    tell(search, key, value);
+    free((void *)text.ptr);
+}
+
+/* Writing the tree has refused to merge anything but mappings and sequences of them. */
+static void search_merged(struct search *search, const struct ml_yaml_node *node,
+                          struct ml_map *keys)
+{
+    if (node->kind != ML_YAML_SEQUENCE) {
+        search_members(search, ml_yaml_named(search->tree, node), keys);
+        return;
+    }
+    size_t count = 0;
+    for (uint32_t i = node->first; i; i = search->tree->nodes[i].next)
+        count++;
+    ML_AUTO_FREE uint32_t *items = ml_alloc((count + 1) * sizeof *items);
+    size_t len = 0;
+    for (uint32_t i = node->first; i; i = search->tree->nodes[i].next)
+        items[len++] = i;
+    while (len > 0)
+        search_merged(search, &search->tree->nodes[items[--len]], keys);
+}
+
+static void search_members(struct search *search, const struct ml_yaml_node *mapping,
+                           struct ml_map *keys)
+{
+    const struct ml_yaml_node *nodes = search->tree->nodes;
+    for (uint32_t key = mapping->first; key && search->told < TOLD_MAX;) {
+        uint32_t value = nodes[key].next;
+        if (ml_yaml_is_merge(&nodes[key]))
+            search_merged(search, &nodes[value], keys);
+        else
+            search_member(search, key, value, keys);
+        key = nodes[value].next;
+    }
+}
+
+static void search_node(struct search *search, uint32_t place)
+{
+    const struct ml_yaml_node *nodes = search->tree->nodes;
+    const struct ml_yaml_node *node = ml_yaml_named(search->tree, &nodes[place]);
+    if (node->kind == ML_YAML_MAPPING) {
+        ML_AUTO(free_keys) struct ml_map keys = {0};
+        search_members(search, node, &keys);
+    } else if (node->kind == ML_YAML_SEQUENCE) {
+        for (uint32_t i = node->first; i; i = nodes[i].next)
+            search_node(search, i);
+    }
+}
+
+void ml_yaml_tree_duplicates(const struct ml_yaml_tree *tree, struct ml_buf *out)
+{
+    struct search search = {.tree = tree, .out = out};
+    if (tree->root)
+        search_node(&search, tree->root);
+    ml_buf_fini(&search.binary);
 }

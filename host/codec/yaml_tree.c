@@ -176,6 +176,14 @@ static int add_event(struct builder *builder)
     ML_UNREACHABLE();
 }
 
+int ml_yaml_go_on(const struct ml_yaml_tree *tree, size_t more, struct ml_yaml_fault *fault)
+{
+    size_t held = tree->capacity * sizeof tree->nodes[0] + tree->texts.capacity + more;
+    if (!tree->watch || tree->watch->go_on(tree->watch->context, held))
+        return 0;
+    return ml_err_set(fault->err, ML_ELIMIT, "the reading was ended");
+}
+
 /* An entry of a map is below 64 bytes; the parser may have the longest scalar twice. */
 static int ask_to_go_on(struct builder *builder)
 {

@@ -3,7 +3,11 @@
  * to the API server does so through this file. */
 #include "kube/client_internal.h"
 
+#include "base/map.h"
 #include "codec/json.h"
+#include "net/loop.h"
+
+#include <stdio.h>
 
 #define IN_FLIGHT_DEFAULT 100
 #define WAITING_MAX       1000
@@ -26,14 +30,271 @@
 #define PROBE_NS        (1 * ML_NS_PER_S) /* and up to as much again, at random */
 #define SERVER_CODE_MAX 499 /* above, a proxy may speak for a server that is still away */
 
+#define PAUSE_MS_MIN   INT64_C(1000) /* also when the server did not say, or said 0 or nonsense */
+#define PAUSE_MS_MAX   INT64_C(60000)
+#define UNREADY_LOG_NS (10 * ML_NS_PER_S)
+
+#define WARNINGS_MAX 256
+#define NO_ANSWER    "<error>" /* client-go's word */
+
 static const struct ml_http_deadlines ordinary_deadlines = {
     .connect_ms = 10000,
-    .first_byte_ms = 34000, /* what the API server gives a write */
-    .total_ms = 60000,      /* what it gives any request that is no watch */
+    .first_byte_ms = 34000, /* the limit of the API server for a write */
+    .total_ms = 60000,      /* its limit for all requests but watches */
 };
 /* Nothing that the server does for a read takes longer, and a dead connection is left within 30 s.
  */
 #define READ_MS 25000
+
+/* ---- the requests that wait for a place ---- */
+
+/* Requests that wait for a place, in flows: one flow for each controller. The flows take turns, so
+ * that a controller with many requests does not delay the others. Requests that yield come last. */
+struct client_waiter {
+    struct ml_list node;
+    struct client_flow *flow; /* NULL: yields, or does not wait */
+};
+
+struct client_queue {
+    struct ml_list flows; /* the next one first */
+    struct ml_list yielding;
+    size_t len;
+};
+
+/* The requests of one controller; freed when none of them waits. */
+struct client_flow {
+    struct ml_list node;
+    struct ml_list waiters;
+    char name[];
+};
+
+static void client_queue_init(struct client_queue *queue)
+{
+    *queue = (struct client_queue){.len = 0};
+    ml_list_init(&queue->flows);
+    ml_list_init(&queue->yielding);
+}
+
+/* A linear search: there are as many flows as controllers, a few. */
+static struct client_flow *find_or_add_flow(struct client_queue *queue, const char *name)
+{
+    ml_list_each (node, &queue->flows) {
+        struct client_flow *flow = ml_container_of(node, struct client_flow, node);
+        if (strcmp(flow->name, name) == 0)
+            return flow;
+    }
+    size_t size = strlen(name) + 1;
+    struct client_flow *flow = ml_zalloc(sizeof *flow + size);
+    memcpy(flow->name, name, size);
+    ml_list_init(&flow->waiters);
+    ml_list_push(&queue->flows, &flow->node);
+    return flow;
+}
+
+/* `flow` is copied; NULL is a flow too. */
+static void client_queue_add(struct client_queue *queue, struct client_waiter *waiter,
+                             const char *flow, bool yields)
+{
+    waiter->flow = yields ? NULL : find_or_add_flow(queue, flow ? flow : "");
+    ml_list_push(yields ? &queue->yielding : &waiter->flow->waiters, &waiter->node);
+    queue->len++;
+}
+
+static void client_queue_remove(struct client_queue *queue, struct client_waiter *waiter)
+{
+    struct client_flow *flow = ml_take(&waiter->flow);
+    ml_list_remove(&waiter->node);
+    queue->len--;
+    if (flow && ml_list_empty(&flow->waiters)) {
+        ml_list_remove(&flow->node);
+        free(flow);
+    }
+}
+
+/* The next request, which stays in the queue; NULL: none waits. Each call moves on to the next
+ * flow. */
+static struct client_waiter *client_queue_next(struct client_queue *queue)
+{
+    struct ml_list *first = queue->flows.next;
+    if (first != &queue->flows) {
+        struct client_flow *flow = ml_container_of(first, struct client_flow, node);
+        ml_list_remove(first);
+        ml_list_push(&queue->flows, first);
+        return ml_container_of(flow->waiters.next, struct client_waiter, node);
+    }
+    first = queue->yielding.next;
+    return first == &queue->yielding ? NULL : ml_container_of(first, struct client_waiter, node);
+}
+
+/* ---- the pause after a 429 ---- */
+
+/* After a 429 of an overloaded server the process sends nothing at all for a while. */
+struct client_pause {
+    struct ml_loop *loop;
+    struct ml_random *random;
+    struct ml_log *log;
+    struct ml_timer over;
+    int64_t until_ns;
+    bool logged;
+    int64_t unready_until_ns; /* no second line about a resource that cannot be served until then */
+    struct ml_metric *count;  /* or NULL */
+};
+
+static bool client_is_paused(const struct client_pause *pause)
+{
+    return ml_timer_active(&pause->over);
+}
+
+static void client_pause_init(struct client_pause *pause, const struct ml_client_opts *opts,
+                              void (*over)(void *context), void *context)
+{
+    pause->loop = opts->loop;
+    pause->random = opts->random;
+    pause->log = opts->log;
+    ml_timer_init(&pause->over, opts->loop, over, context);
+    if (opts->metrics)
+        pause->count = ml_metric_only(ml_metrics_counter(
+            opts->metrics, "moonloop_throttled_total",
+            "Answers 429 of an overloaded API server, each of which paused the process.", NULL));
+}
+
+/* Up to a tenth more: clients that were refused together come back apart. */
+static int64_t pause_length_ms(struct client_pause *pause, int64_t asked_ms)
+{
+    int64_t ms = ML_MAX(PAUSE_MS_MIN, ML_MIN(asked_ms, PAUSE_MS_MAX));
+    return ML_MIN(ms + ml_random_between(pause->random, 0, ms / 10 + 1), PAUSE_MS_MAX);
+}
+
+/* An attempt is over: its answer's code, 0 without one, and after a 429 how long the server asked
+ * us to wait (below 0: no Retry-After). */
+static void client_pause_note(struct client_pause *pause, int status, int64_t retry_after_ms)
+{
+    if (status != 429) {
+        if (pause->logged && status > 0)
+            ml_info(pause->log, "client", "the API server takes requests again");
+        pause->logged = pause->logged && status == 0;
+        return;
+    }
+    if (pause->count)
+        ml_metric_add(pause->count, 1);
+    int64_t ms = pause_length_ms(pause, retry_after_ms);
+    int64_t until_ns = ml_clock_monotonic(ml_loop_clock(pause->loop)) + ms * ML_NS_PER_MS;
+    if (!pause->logged)
+        ml_warn(pause->log, "client", "the API server is overloaded; pausing all requests",
+                ML_F("seconds", (double)ms / 1000));
+    pause->logged = true;
+    /* Of several answers the longest counts. */
+    if (client_is_paused(pause) && until_ns <= pause->until_ns)
+        return;
+    pause->until_ns = until_ns;
+    ml_timer_start(&pause->over, ms * ML_NS_PER_MS);
+}
+
+/* The same after a 429 that is about its request alone: nothing pauses, and a line is logged, at
+ * most one in ten seconds. */
+static void client_pause_note_unready(struct client_pause *pause, const char *path,
+                                      const struct ml_err *err)
+{
+    int64_t now_ns = ml_clock_monotonic(ml_loop_clock(pause->loop));
+    struct ml_str resource = {path, strcspn(path, "?")};
+    if (now_ns < pause->unready_until_ns)
+        return;
+    pause->unready_until_ns = now_ns + UNREADY_LOG_NS;
+    ml_warn(pause->log, "client",
+            "the API server cannot serve a resource for now; only its requests wait",
+            ML_STR_FIELD("path", resource), ML_ERR(err));
+}
+
+/* ---- metrics, and the warnings of the server ---- */
+
+/* Metrics of the client's requests, as in client-go; and the server's warnings. */
+struct client_metrics {
+    struct ml_metric_family *requests, *duration; /* NULL: nothing is counted */
+    struct ml_metric *waiting;                    /* or NULL */
+    const char *host;
+    struct ml_log *log;
+    struct ml_map warnings; /* the texts of Warning headers that were logged */
+    bool warnings_full;
+};
+
+/* Answers of trouble are there at 0 from the start: increase() sees the first one. */
+static void register_troubles(const struct client_metrics *self)
+{
+    static const char *const methods[] = {"GET", "POST", "PUT", "PATCH", "DELETE"};
+    static const char *const codes[] = {"401", "403", "429", "500", "502", "503", "504", NO_ANSWER};
+    for (size_t i = 0; i < ML_COUNT(methods); i++)
+        for (size_t j = 0; j < ML_COUNT(codes); j++)
+            (void)ml_metric_with(self->requests,
+                                 ml_metric_labels(codes[j], methods[i], self->host));
+}
+
+static void client_metrics_init(struct client_metrics *self, const struct ml_client_opts *opts)
+{
+    static const char *const request_labels[] = {"code", "method", "host", NULL};
+    static const char *const duration_labels[] = {"verb", "host", NULL};
+    static const double buckets[] = {0.005, 0.025, 0.1, 0.25, 0.5,  1.0,
+                                     2.0,   4.0,   8.0, 15.0, 30.0, 60.0};
+    struct ml_metrics *metrics = opts->metrics;
+    *self = (struct client_metrics){.host = opts->transport->host, .log = opts->log};
+    if (!metrics)
+        return;
+    self->requests = ml_metrics_counter(metrics, "rest_client_requests_total",
+                                        "Number of HTTP requests, partitioned by status code, "
+                                        "method, and host.",
+                                        request_labels);
+    self->duration = ml_metrics_histogram(metrics, "rest_client_request_duration_seconds",
+                                          "Request latency in seconds until the answer's head. "
+                                          "Broken down by verb, and host.",
+                                          duration_labels, buckets, ML_COUNT(buckets));
+    register_troubles(self);
+    self->waiting = ml_metric_only(
+        ml_metrics_gauge(metrics, "moonloop_requests_waiting",
+                         "Requests that wait for a place, or for the end of a pause.", NULL));
+}
+
+static void client_metrics_fini(struct client_metrics *self)
+{
+    ml_map_each (&self->warnings, cursor, text)
+        free(text);
+    ml_map_fini(&self->warnings);
+}
+
+/* An attempt got the head of its answer; `status` 0: it ended without one. */
+static void client_metrics_attempt(const struct client_metrics *self, const char *method,
+                                   int status, int64_t took_ns)
+{
+    if (!self->requests)
+        return;
+    char code[16] = NO_ANSWER;
+    if (status > 0)
+        snprintf(code, sizeof code, "%d", status);
+    ml_metric_add(ml_metric_with(self->requests, ml_metric_labels(code, method, self->host)), 1);
+    ml_metric_observe(ml_metric_with(self->duration, ml_metric_labels(method, self->host)),
+                      (double)took_ns / (double)ML_NS_PER_S);
+}
+
+/* Logs each text once, with the first request that got it. */
+static void client_metrics_warning(struct client_metrics *self,
+                                   const struct ml_client_wire *request, struct ml_str text)
+{
+    if (text.len == 0 || self->warnings_full || ml_map_get(&self->warnings, text))
+        return;
+    if (self->warnings.len == WARNINGS_MAX) {
+        self->warnings_full = true;
+        ml_warn(self->log, "client", "further warnings of the API server are not logged",
+                ML_I("distinct", WARNINGS_MAX));
+        return;
+    }
+    char *copy = ml_str_dup(text);
+    ml_map_put(&self->warnings, (struct ml_str){copy, text.len}, copy);
+    const char *query = strchr(request->path, '?');
+    size_t len = query ? (size_t)(query - request->path) : strlen(request->path);
+    ml_warn(self->log, "client", "warning of the API server", ML_STR_FIELD("warning", text),
+            ML_S("verb", request->method),
+            ML_STR_FIELD("path", ((struct ml_str){request->path, len})));
+}
+
+/* ---- client and calls ---- */
 
 struct ml_client {
     struct ml_loop *loop;
@@ -45,9 +306,9 @@ struct ml_client {
     size_t calls; /* of any state */
     size_t in_flight;
     size_t in_flight_max;
-    struct ml_client_queue queue;
+    struct client_queue queue;
     struct ml_list held; /* streams, until the pause is over */
-    struct ml_client_pause pause;
+    struct client_pause pause;
     int64_t answered_ns;          /* the last answer, monotonic */
     int64_t answers_since_ns;     /* INT64_MAX: it does not */
     struct ml_client_call *doubt; /* NULL: not under way */
@@ -55,7 +316,7 @@ struct ml_client {
     struct ml_client *same_server;
     struct ml_list awaiting; /* struct ml_client_await */
     struct ml_timer probe;   /* until one of them is to look whether the server is back */
-    struct ml_client_metrics metrics;
+    struct client_metrics metrics;
     struct ml_server_clock server_clock; /* unused with `same_server` */
 };
 
@@ -65,7 +326,7 @@ enum call_state { CALL_NEW, CALL_WAITING, CALL_SENT, CALL_BACKOFF, CALL_REFUSED,
 
 struct ml_client_call {
     struct ml_client *client;
-    struct ml_client_waiter waiter; /* in the queue, or held */
+    struct client_waiter waiter; /* in the queue, or held */
     enum call_state state;
     char *flow;
     bool yields;
@@ -219,17 +480,17 @@ static bool call_writes(const struct ml_client_call *call)
 static void count_attempt(const struct ml_client_call *call, int status)
 {
     const struct ml_client *client = call->client;
-    ml_client_metrics_attempt(&client->metrics, call->wire.method, status,
-                              client_now_ns(client) - call->sent_ns);
+    client_metrics_attempt(&client->metrics, call->wire.method, status,
+                           client_now_ns(client) - call->sent_ns);
 }
 
 static void client_call_set_state(struct ml_client_call *call, enum call_state state)
 {
     struct ml_client *client = call->client;
     if (call->state == CALL_WAITING)
-        ml_client_queue_remove(&client->queue, &call->waiter);
+        client_queue_remove(&client->queue, &call->waiter);
     if (state == CALL_WAITING)
-        ml_client_queue_add(&client->queue, &call->waiter, call->flow, call->yields);
+        client_queue_add(&client->queue, &call->waiter, call->flow, call->yields);
     if (call->state == CALL_HELD)
         ml_list_remove(&call->waiter.node);
     if (state == CALL_HELD)
@@ -316,7 +577,7 @@ static void on_request_head(void *context, const struct ml_http_head *head)
     call->status = head->status;
     call->retry_after_ms = head->retry_after_ms;
     count_attempt(call, head->status);
-    ml_client_metrics_warning(&call->client->metrics, &call->wire, head->warning);
+    client_metrics_warning(&call->client->metrics, &call->wire, head->warning);
     ml_server_clock_note(client_server_clock(call->client),
                          client_now_ns(call->client) - call->sent_ns, head->date_s);
     notify_server_answered(call->client, head->status);
@@ -381,9 +642,9 @@ static int end_attempt(struct ml_client_call *call, const struct ml_err *transpo
         count_attempt(call, 0);
     int r = attempt_result(call, transport_err, err);
     if (is_about_the_request(call, err))
-        ml_client_pause_note_unready(&call->client->pause, call->wire.path, err);
+        client_pause_note_unready(&call->client->pause, call->wire.path, err);
     else if (!call->client->exempt)
-        ml_client_pause_note(&call->client->pause, call->status, r < 0 ? err->retry_after_ms : -1);
+        client_pause_note(&call->client->pause, call->status, r < 0 ? err->retry_after_ms : -1);
     return r;
 }
 
@@ -494,9 +755,9 @@ static void client_pump(struct ml_client *client)
 {
     static const struct ml_http_handler handler = {on_request_head, on_request_data,
                                                    on_request_done};
-    struct ml_client_waiter *waiter;
-    while (!ml_client_paused(&client->pause) && client->in_flight < client->in_flight_max &&
-           (waiter = ml_client_queue_next(&client->queue))) {
+    struct client_waiter *waiter;
+    while (!client_is_paused(&client->pause) && client->in_flight < client->in_flight_max &&
+           (waiter = client_queue_next(&client->queue))) {
         struct ml_client_call *call = ml_container_of(waiter, struct ml_client_call, waiter);
         struct ml_err err = ML_ERR_INIT;
         /* Only now: the fence may have been shut since the request was queued. */
@@ -608,7 +869,7 @@ struct ml_client_call *ml_client_stream(struct ml_client *client, const char *pa
         .accept = ml_strdup(handler->accept),
     };
     ml_buf_init(&call->answer, REFUSAL_MAX);
-    if (ml_client_paused(&client->pause))
+    if (client_is_paused(&client->pause))
         client_call_set_state(call, CALL_HELD);
     else
         client_call_submit(call, &stream_handler);
@@ -632,8 +893,8 @@ static void on_pause_over(void *context)
 {
     struct ml_client *client = context;
     while (!ml_list_empty(&client->held)) {
-        struct ml_client_waiter *waiter = ml_container_of(client->held.next,
-                                                          struct ml_client_waiter, node);
+        struct client_waiter *waiter = ml_container_of(client->held.next, struct client_waiter,
+                                                       node);
         client_call_submit(ml_container_of(waiter, struct ml_client_call, waiter), &stream_handler);
     }
     client_pump(client);
@@ -649,12 +910,12 @@ struct ml_client *ml_client_new(const struct ml_client_opts *opts)
     client->same_server = opts->same_server;
     client->answers_since_ns = INT64_MAX;
     client->in_flight_max = opts->in_flight_max ? opts->in_flight_max : IN_FLIGHT_DEFAULT;
-    ml_client_queue_init(&client->queue);
+    client_queue_init(&client->queue);
     ml_list_init(&client->held);
     ml_list_init(&client->awaiting);
     ml_timer_init(&client->probe, client->loop, let_one_probe, client);
-    ml_client_pause_init(&client->pause, opts, on_pause_over, client);
-    ml_client_metrics_init(&client->metrics, opts);
+    client_pause_init(&client->pause, opts, on_pause_over, client);
+    client_metrics_init(&client->metrics, opts);
     ml_server_clock_init(&client->server_clock, ml_loop_clock(client->loop), opts->log,
                          client->same_server ? NULL : opts->metrics);
     return client;
@@ -669,7 +930,7 @@ void ml_client_free(struct ml_client *client)
     ml_assert(client->calls == 0);
     ml_timer_stop(&client->pause.over);
     ml_timer_stop(&client->probe);
-    ml_client_metrics_fini(&client->metrics);
+    client_metrics_fini(&client->metrics);
     free(client);
 }
 

@@ -1,6 +1,5 @@
-/* Keeps what a request shows the server fresh: rereads the files of the kubeconfig, asks its exec
- * plugin anew, and goes back to the token before when a new one is rejected. Called by
- * transport_http.c for each request. */
+/* Keeps the credentials of requests fresh: rereads the files of the kubeconfig, asks its exec
+ * plugin anew, and goes back to the token before when a new one is rejected. */
 #include "kube/credentials.h"
 
 #include "kube/kubeconfig_internal.h"
@@ -124,7 +123,7 @@ static bool reread_certificate(struct ml_kubeconfig *config, struct ml_err *prob
     return true;
 }
 
-/* ---- what stands in the kubeconfig itself ---- */
+/* ---- credentials in the kubeconfig itself ---- */
 
 static bool is_same_text(const char *a, const char *b)
 {

@@ -1,4 +1,4 @@
-/* zstd dictionaries, made of the first objects of a kind. Called by object.c. */
+/* zstd dictionaries, made of the first objects of a kind. */
 #include "kube/dict.h"
 
 #include <zdict.h>

@@ -1,6 +1,5 @@
 /* Which kinds the server has. Asks for one group and version at a time through the client, reads
- * the APIResourceList it answers, and keeps what it read. Called by operator/ for the kinds that
- * scripts name, and by whoever works with a built-in kind. */
+ * the APIResourceList it answers, and keeps what it read. */
 #include "kube/discovery.h"
 
 #include "base/list.h"
@@ -11,7 +10,7 @@
 #define NEGATIVE_FRESH_NS (1 * ML_NS_PER_S)
 #define KINDS_MAX         65536 /* of all groups together; a cluster has hundreds */
 
-/* A kind; never freed before the discovery. What `kind` points at is its own. */
+/* A kind; never freed before the discovery. It owns the texts of `kind`. */
 struct known {
     struct ml_kind kind;
     char *key; /* "apps/v1 Deployment" */
@@ -103,7 +102,7 @@ struct ml_discovery *ml_discovery_new(struct ml_client *client, struct ml_loop *
     discovery->client = client;
     discovery->loop = loop;
     ml_list_init(&discovery->settled);
-    /* What the host itself works with, the server need not be asked for. */
+    /* The kinds that the host itself uses need no question to the server. */
     learn_kind(discovery, &ml_kind_configmap);
     learn_kind(discovery, &ml_kind_namespace);
     learn_kind(discovery, &ml_kind_event);

@@ -1,4 +1,4 @@
-/* Names of kinds and objects, checked, and the URLs made of them. Called by all above. */
+/* Names of kinds and objects, checked, and the URLs made of them. */
 #include "kube/kind.h"
 
 #include <ctype.h>

@@ -11,8 +11,8 @@ struct ml_gvk {
     struct ml_str kind;
 };
 
-/* Splits "group/version" or "version"; slices point into the arguments. False: not of that
- * form, or with characters no API group, version or kind has. */
+/* Splits "group/version" or "version"; slices point into the arguments. False: of another form, or
+ * with characters that no API group, version or kind has. */
 ML_NODISCARD bool ml_gvk_parse(struct ml_str api_version, struct ml_str kind, struct ml_gvk *out);
 
 /* A group of the API server itself: the core group, one without a dot, or one of k8s.io. */

@@ -1,6 +1,5 @@
 /* Reading a kubeconfig file: the file itself, its YAML, and the values of its entries, each checked
- * and named in the error when it is wrong. Called by kubeconfig*.c, and by credentials.c for the
- * files that are read again. */
+ * and named in the error when it is wrong. */
 #include "kube/kubeconfig_internal.h"
 
 #include "base/wipe.h"

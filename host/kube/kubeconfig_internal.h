@@ -9,7 +9,7 @@
 #define ML_KUBEFILES_MAX     32 /* in $KUBECONFIG */
 #define ML_TOKEN_SIZE_MAX    ((size_t)64 * 1024)
 
-/* What ml_kubeconfig_load reads from the process; NULL: not set. */
+/* The variables that ml_kubeconfig_load reads from the process; NULL: not set. */
 struct ml_kubeconfig_env {
     const char *kubeconfig;   /* KUBECONFIG */
     const char *home;         /* HOME */
@@ -62,7 +62,7 @@ struct ml_kubeentry {
     const struct ml_kubefile *file;
     const char *section; /* "cluster", "user", "context"; a literal */
     const char *name;    /* borrowed */
-    struct ml_str raw;   /* what stands under `section` there, an object */
+    struct ml_str raw;   /* its value under `section`, an object */
 };
 
 /* The first file that has an entry of that name defines it. ML_ENOT_FOUND: none has one;
@@ -71,7 +71,7 @@ ML_NODISCARD int ml_kubeentry_find(const struct ml_kubefile *files, size_t file_
                                    const char *section, const char *name, struct ml_kubeentry *out,
                                    struct ml_err *err);
 
-/* What stands under `key`, as JSON; false when that is nothing or null. */
+/* The value of `key`, as JSON; false when there is none or it is null. */
 bool ml_kubeentry_value(const struct ml_kubeentry *entry, const char *key, struct ml_str *out_raw);
 /* Each leaves `out` as it is when the entry lacks the key. ML_EINVALID: of another type. A string
  * has at least one character, and no line ends or other control characters, a path is made relative
@@ -92,8 +92,8 @@ void ml_kubelist_fini(struct ml_kubelist *list);
 /* Appends the list of strings in `key`, none when it is missing; any text without NUL. */
 ML_NODISCARD int ml_kubeentry_strings(const struct ml_kubeentry *entry, const char *key,
                                       struct ml_kubelist *out, struct ml_err *err);
-/* What stands under `key` as an entry of its own, which messages call `section` ("exec of user");
- * false when there is nothing. */
+/* The value of `key` as an entry of its own, which messages call `section` ("exec of user"); false
+ * when there is nothing. */
 bool ml_kubeentry_sub(const struct ml_kubeentry *entry, const char *key, const char *section,
                       struct ml_kubeentry *out);
 
@@ -101,11 +101,6 @@ bool ml_kubeentry_sub(const struct ml_kubeentry *entry, const char *key, const c
 int ml_kubeentry_fail(const struct ml_kubeentry *entry, struct ml_err *err, const char *format, ...)
     ML_PRINTF(3, 4);
 
-/* Fills in the user's entry: certificate, authorization, impersonation, exec plugin.
- * `cluster`: the plugin gets its extension. */
-ML_NODISCARD int ml_kubeconfig_fill_user(struct ml_kubeconfig *config,
-                                         const struct ml_kubeentry *user,
-                                         const struct ml_kubeentry *cluster, struct ml_err *err);
 /* Fills server, namespace, tls and credentials from the files. `context` NULL: the first
  * current-context that is set. */
 ML_NODISCARD int ml_kubeconfig_resolve(struct ml_kubeconfig *config,

@@ -1,6 +1,5 @@
 /* An object as the cache holds it. Reads the metadata from the server's JSON, leaves managedFields
- * out, and packs the rest with dict.c. Called by the stores of state/ when a list or a watch brings
- * an object, and by whoever reads one. */
+ * out, and packs the rest with dict.c. */
 #include "kube/object.h"
 
 #include "codec/json.h"
@@ -10,7 +9,7 @@
 #define TEXT_LEN_MAX 253 /* Kubernetes' longest name; struct ml_object keeps lengths in a byte */
 #define KEY_LEN_MAX  24  /* longer than any key looked for */
 
-/* What the object keeps open, in the order of its bytes. */
+/* The texts that the object keeps open, in the order of its bytes. */
 enum text {
     TEXT_NS, /* with the '/' that stands behind it in the key; or empty */
     TEXT_NAME,
@@ -23,10 +22,9 @@ enum text {
     TEXTS,
 };
 
-/* What the block stands for: the object's JSON, except that strings the object keeps open
- * anyway (uid, name, …) are holes, a byte that JSON never holds raw and one that names the
- * string. So nothing is kept twice, and zstd does not have to pack what differs from object to
- * object. */
+/* The block is the object's JSON, except that strings the object keeps open anyway (uid, name, …)
+ * are holes: a byte that JSON never holds raw and one that names the string. So each string is kept
+ * once, and zstd packs only the text that objects have in common. */
 #define HOLE          '\x01'
 #define HOLE_LEN      2
 #define HOLE_TEXT_MIN 3 /* every hole is shorter than its text: see fill_holes() */
@@ -512,9 +510,9 @@ void ml_object_unref(struct ml_object *object)
     free(object);
 }
 
-/* Moves the text from `from` down to `to`, filling its holes. What the holes add is exactly the
- * gap between the two, and each adds something: so the end of what is written never passes the
- * start of what is still to be read. */
+/* Moves the text from `from` down to `to`, filling its holes. The holes add exactly the gap between
+ * the two, and each adds something: so the end of the written text never passes the start of the
+ * unread text. */
 static void fill_holes(const struct ml_object *object, char *to, const char *from, const char *end)
 {
     const char *hole;
@@ -537,4 +535,76 @@ void ml_object_json(const struct ml_object *object, struct ml_buf *out)
     ml_dict_unpack(object->text, block, plain, object->plain_len);
     fill_holes(object, room, plain, room + object->json_len);
     out->len += object->json_len;
+}
+
+/* ---- its finalizers ---- */
+
+/* The reader stands behind the '[' of the list, or it found none: the next token is no string. */
+static void begin_finalizers(struct ml_json_reader *reader, const struct ml_object *object,
+                             struct ml_buf *json)
+{
+    struct ml_str list = {"", 0};
+    if (ml_object_has_finalizers(object))
+        ml_object_json(object, json);
+    ml_json_find(ml_buf_str(json), &list, "metadata", "finalizers", NULL);
+    ml_json_reader_init(reader, list.len > 0 ? list : ML_STR("[]"), 0);
+    ml_json_next(reader);
+}
+
+bool ml_finalizers_have(const struct ml_object *object, struct ml_str finalizer)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf json = ML_BUF_INIT;
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    begin_finalizers(&reader, object, &json);
+    while (ml_json_next(&reader) == ML_JSON_STRING)
+        if (ml_str_eq(reader.text, finalizer))
+            return true;
+    return false;
+}
+
+static bool is_former(const char *const *finalizers, struct ml_str finalizer)
+{
+    for (; finalizers && *finalizers; finalizers++)
+        if (ml_str_is(finalizer, *finalizers))
+            return true;
+    return false;
+}
+
+bool ml_finalizers_have_any(const struct ml_object *object, const char *const *finalizers)
+{
+    for (; *finalizers; finalizers++)
+        if (ml_finalizers_have(object, ml_str_of(*finalizers)))
+            return true;
+    return false;
+}
+
+static void write_finalizers(struct ml_json_writer *writer, const struct ml_object *object,
+                             struct ml_str finalizer, const char *const *former, bool add)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf json = ML_BUF_INIT;
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    begin_finalizers(&reader, object, &json);
+    ml_json_key(writer, ML_STR("finalizers"));
+    ml_json_begin_array(writer);
+    while (ml_json_next(&reader) == ML_JSON_STRING)
+        if (!ml_str_eq(reader.text, finalizer) && !is_former(former, reader.text))
+            ml_json_string(writer, reader.text);
+    if (add)
+        ml_json_string(writer, finalizer);
+    ml_json_end_array(writer);
+}
+
+void ml_finalizers_patch(const struct ml_object *object, struct ml_str rv, struct ml_str finalizer,
+                         const char *const *former, bool add, struct ml_buf *out)
+{
+    struct ml_json_writer writer;
+    ml_json_writer_init(&writer, out);
+    ml_json_begin_object(&writer);
+    ml_json_key(&writer, ML_STR("metadata"));
+    ml_json_begin_object(&writer);
+    ml_json_put_string(&writer, "uid", ml_object_uid(object));
+    ml_json_put_string(&writer, "resourceVersion", rv);
+    write_finalizers(&writer, object, finalizer, former, add);
+    ml_json_end_object(&writer);
+    ml_json_end_object(&writer);
 }

@@ -40,7 +40,7 @@ struct ml_str ml_object_rv(const struct ml_object *object); /* as text, for requ
 uint64_t ml_object_rv_number(const struct ml_object *object);
 int64_t ml_object_generation(const struct ml_object *object);
 bool ml_object_deleting(const struct ml_object *object); /* has a deletionTimestamp */
-/* False: metadata.finalizers is empty. True: ask finalizers.h. */
+/* False: metadata.finalizers is empty. True: ask ml_finalizers_have. */
 bool ml_object_has_finalizers(const struct ml_object *object);
 size_t ml_object_bytes(const struct ml_object *object); /* held in memory, for metrics */
 
@@ -54,3 +54,15 @@ struct ml_owner {
 
 /* False when there is none. The slices live as long as the object. */
 bool ml_object_controller(const struct ml_object *object, struct ml_owner *out);
+
+/* Has metadata.finalizers this one? The server ignores none, and keeps their order; so do these
+ * functions. */
+bool ml_finalizers_have(const struct ml_object *object, struct ml_str finalizer);
+/* Has it one of these? The list ends with NULL. */
+bool ml_finalizers_have_any(const struct ml_object *object, const char *const *finalizers);
+
+/* Appends a JSON merge patch of the whole list, which adds `finalizer` at its end or removes it;
+ * entries of others stay. Entries of `former`, a list that ends with NULL, or NULL, go in any
+ * case. Preconditions: the object's uid, and `rv`, the resourceVersion of this list. */
+void ml_finalizers_patch(const struct ml_object *object, struct ml_str rv, struct ml_str finalizer,
+                         const char *const *former, bool add, struct ml_buf *out);

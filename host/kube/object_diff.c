@@ -1,5 +1,4 @@
-/* Which parts of an object changed. Called by the filters of operator/ that decide whether a change
- * is worth a reconcile. */
+/* Which parts of an object changed. */
 #include "kube/object_diff.h"
 
 #include "codec/json.h"

@@ -1,4 +1,4 @@
-/* Parses label and field selectors, and matches labels. Called by the bindings of host/script. */
+/* Parses label and field selectors, and matches labels. */
 #include "kube/selector.h"
 
 #include "base/buf.h"
@@ -53,7 +53,7 @@ static bool accept_symbol(struct ml_str *rest, const char *symbol)
     return true;
 }
 
-/* What comes next up to a space or a symbol; may be empty. */
+/* Reads up to a space or a symbol; the result may be empty. */
 static struct ml_str read_word(struct ml_str *rest)
 {
     skip_selector_spaces(rest);

@@ -17,7 +17,7 @@ struct ml_transport_request {
     struct ml_http_deadlines deadlines;
     bool streaming;
     int (*may_send)(void *context, struct ml_err *err); /* as in ml_http_request; a transport
-                                                           that never waits need not call it */
+                                                           that sends at once need not call it */
 };
 
 struct ml_transport {
@@ -32,3 +32,13 @@ struct ml_transport {
     bool local;       /* the server is in this process: no connection can break or be dead */
     bool bookmarks;   /* it is known to send one to each watch once a minute */
 };
+
+struct ml_credentials;
+
+/* The transport over real sockets: http_client plus server address and credentials. A request waits
+ * for the credentials if they have to be fetched first. A request that is answered with 401, or
+ * whose handshake fails, is sent once more when there are other credentials: that answer or failure
+ * is not passed on, and the server executed nothing. Borrows both, which must outlive it. Ended by
+ * its own free(). */
+struct ml_transport *ml_transport_http_new(struct ml_http_client *client,
+                                           struct ml_credentials *credentials);

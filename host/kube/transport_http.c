@@ -1,6 +1,8 @@
 /* Sends what the client submits through net/http_client, with the credentials of the moment, and
- * once more when the server rejects them and there are others. Made by operator/connect.c. */
-#include "kube/transport_http.h"
+ * once more when the server rejects them and there are others. */
+#include "kube/transport.h"
+
+#include "kube/credentials.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -62,7 +64,7 @@ static int on_transport_data(void *context, struct ml_str piece, struct ml_err *
     return call->handler.data(call->context, piece, err);
 }
 
-/* Called when a connection is about to write the request. */
+/* A connection is about to write the request. */
 static int mark_written_if_allowed(void *context, struct ml_err *err)
 {
     struct ml_transport_call *call = context;

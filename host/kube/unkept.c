@@ -57,8 +57,8 @@ static void walk_member(struct walk *walk, struct ml_str key, struct ml_str kept
     walk->path.len = parent;
 }
 
-/* False: one of them is no object. In a list nothing is merged: what was not sent is not to be
- * there. */
+/* False: one of them is no object. Lists are replaced as a whole: other fields of their items shall
+ * be gone. */
 static bool walk_objects(struct walk *walk, struct ml_str kept, struct ml_str sent, bool in_list)
 {
     ML_AUTO(ml_json_members_fini) struct ml_json_members are = {0}, want = {0};
@@ -131,7 +131,7 @@ static bool each_unkept(const struct ml_unkept_patch *patch, field_fn *each, voi
     return walk.count <= AT_ONCE_MAX;
 }
 
-/* ---- what is known ---- */
+/* ---- the fields that are known ---- */
 
 struct known {
     int64_t until_ns; /* INT64_MAX: it was named */

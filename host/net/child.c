@@ -1,4 +1,4 @@
-/* Called by kube/exec_plugin.c, for programs that fetch credentials. */
+/* Runs a helper program, and gathers its output in the loop. */
 #include "net/child.h"
 
 #include <errno.h>

@@ -52,8 +52,8 @@ struct ml_http_request {
     const struct ml_http_tls *tls;
     struct ml_http_deadlines deadlines;
     bool streaming; /* a list or watch: a connection of its own, kept for the next one */
-    /* Somebody else's, which a proxy passes on: with no fields of ours but Host and Content-Length,
-     * and in HTTP/1.1. */
+    /* A proxy passes on the request of somebody else: Host and Content-Length are the only fields
+     * of ours, and it is sent in HTTP/1.1. */
     bool passed_on;
     /* Called when a connection is ready, just before the request is written to it: non-zero ends
      * the call with that error, and nothing is sent. May be NULL. `context` is the call's. */
@@ -82,7 +82,7 @@ struct ml_http_exchange {
     const struct ml_http_header *headers; /* in the order sent, names as sent */
     size_t header_count;
     struct ml_str body;
-    struct ssl_st *tls; /* OpenSSL's SSL of the connection, for tls_client.h; NULL: plain */
+    struct ssl_st *tls; /* OpenSSL's SSL of the connection, for tls.h; NULL: plain */
     const char *client; /* its address */
 
     /* To set: called once when the client disconnects, or the server is freed, before the answer
@@ -101,7 +101,7 @@ struct ml_http_answer {
     struct ml_str body; /* copied; of a HEAD only its length is sent */
 };
 
-/* What a server keeps; 0 gives the default. A request that the handler has, and a stream, have no
+/* Limits of a server; 0 gives the default. A request that the handler has, and a stream, have no
  * limit in time: that is the handler's to choose. */
 struct ml_http_limits {
     size_t header_bytes_max; /* 64 KiB: request line and fields; beyond: 400 */

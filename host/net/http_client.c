@@ -1,6 +1,5 @@
 /* Calls: from ml_http_send over the head and the pieces to done(). libcurl's handles may only be
- * added and removed while libcurl is not on the stack, so both happen in a task. Called by
- * kube/transport_http.c, and in `moonloop dev` by probes and by what asks webhooks and pods. */
+ * added and removed while libcurl is not on the stack, so both happen in a task. */
 #include "net/http_client.h"
 
 #include <pthread.h>
@@ -73,7 +72,7 @@ static char *parse_warning(struct ml_str value)
     return text;
 }
 
-/* RFC 9112, 6.3: a body of which two lengths are given, or one that is no number, has none. The
+/* RFC 9112, 6.3: a body with two different lengths, or with one that is no number, has none. The
  * same number may stand there more than once. */
 static void head_accept_length(struct ml_http_head_parser *parser, struct ml_str value)
 {
@@ -194,7 +193,7 @@ struct ml_http_call {
     bool paused;           /* by its owner */
     bool held;             /* by libcurl, which keeps a piece */
     struct ml_task resume; /* lets libcurl go on */
-    struct ml_err *err;    /* what ends the call, unless it is libcurl that does */
+    struct ml_err *err;    /* the reason to end the call, if it is ours and not that of libcurl */
     char detail[CURL_ERROR_SIZE];
 };
 

@@ -1,4 +1,4 @@
-/* Called by http_client.c. */
+/* Sets libcurl's options for a request, and turns its result codes into errors. */
 #include "net/http_curl.h"
 
 #include <arpa/inet.h>

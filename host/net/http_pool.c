@@ -1,4 +1,4 @@
-/* Called by http_client.c. */
+/* The pools of libcurl's connections: their sockets and timers on the loop, and their end. */
 #include "net/http_pool.h"
 
 #include "base/wipe.h"
@@ -31,7 +31,7 @@ static void pool_act(struct ml_http_pool *pool, curl_socket_t fd, int events)
     pool->all->inside = true;
     curl_multi_socket_action(pool->multi, fd, events, &running);
     pool->all->inside = false;
-    pool->calls++; /* what `ended` leads to may put the last call back: not under our feet */
+    pool->calls++; /* `ended` may put the last call back, and the pool must outlive this function */
     pool_drain(pool);
     ml_http_pool_put(pool);
 }

@@ -1,4 +1,4 @@
-/* Pages by their path, on the HTTP server. Called by operator/endpoints.c. */
+/* Pages by their path, on the HTTP server. */
 #include "net/http_routes.h"
 
 #include <event2/http.h>

@@ -29,8 +29,8 @@ void ml_http_routes_free(struct ml_http_routes *routes);
 /* For its port and its socket; borrowed. */
 const struct ml_http_server *ml_http_routes_server(const struct ml_http_routes *routes);
 
-/* `path` matches exactly, or as a prefix when it ends in '/'; the longest match counts. What
- * matches nothing gets 404, methods other than GET and HEAD get 405. `path` is borrowed; at most
- * ML_HTTP_ROUTES_MAX. */
+/* `path` matches exactly, or as a prefix when it ends in '/'; the longest match counts. Other paths
+ * get 404, methods other than GET and HEAD get 405. `path` is borrowed; at most ML_HTTP_ROUTES_MAX.
+ */
 void ml_http_routes_add(struct ml_http_routes *routes, const char *path, ml_http_make_page *make,
                         void *context);

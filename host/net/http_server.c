@@ -1,6 +1,5 @@
-/* Requests and answers between evhttp and the handler; accepting connections. Called by
- * http_routes.c and by the embedded API server (cluster/embedded_http.c). What one connection does
- * before and between requests: http_connection.c. */
+/* Requests and answers between evhttp and the handler; accepting connections. A connection before
+ * and between requests: http_connection.c. */
 #include "net/http_server.h"
 
 #include <event2/bufferevent_ssl.h>

@@ -37,8 +37,8 @@ ML_NODISCARD int ml_http_server_new(const struct ml_http_server_opts *opts,
                                     struct ml_http_server **out, struct ml_err *err);
 /* Closes all connections; closed() is called for exchanges under way. Not inside a handler. */
 void ml_http_server_free(struct ml_http_server *server);
-/* Of a server with TLS: connections that begin from now on have this context, of which it takes its
- * own reference. */
+/* Of a server with TLS: connections that begin from now on have this context. It takes its own
+ * reference. */
 void ml_http_server_set_tls(struct ml_http_server *server, struct ssl_ctx_st *tls);
 int ml_http_server_port(const struct ml_http_server *server);
 int ml_http_server_listener(const struct ml_http_server *server);       /* the socket; borrowed */

@@ -162,7 +162,7 @@ void ml_loop_free(struct ml_loop *loop)
     ml_list_each (node, &loop->signals)
         loop_signal_free(ml_container_of(node, struct loop_signal, node));
     event_free(loop->wake);
-    /* What libevent still has to call back holds its connection, and would be lost with it. */
+    /* A callback that libevent still owes holds its connection, which would be lost with it. */
     event_base_loop(loop->base, EVLOOP_NONBLOCK);
     event_base_free(loop->base);
     ml_heap_fini(&loop->timers);

@@ -1,4 +1,4 @@
-/* Called by the HTTP server and by the pools of the HTTP client. */
+/* Opens listening sockets, and sets options of all TCP sockets. */
 #include "net/tcp.h"
 
 #include <errno.h>

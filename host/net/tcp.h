@@ -12,6 +12,6 @@ int ml_tcp_local_port(int fd); /* 0: it has none */
 
 #define ML_TCP_DEAD_PEER_S 15
 
-/* A connection on which nothing is sent ends with ETIMEDOUT when for so long nothing has come, not
- * even the acknowledgment of a probe: its peer is gone. A peer that does not read stays. */
+/* A connection without anything to send ends with ETIMEDOUT when its peer has been silent for so
+ * long and has acknowledged no probe: the peer is gone. A peer that does not read stays. */
 void ml_tcp_notice_dead_peer(int fd);

@@ -1,4 +1,4 @@
-/* Called by the embedded API server, and by what serves HTTPS in tests. */
+/* The authority of a cluster: its own certificate, those of servers, and those of requests. */
 #include "net/tls_authority.h"
 
 #include <arpa/inet.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/wipe.h"
-#include "net/tls_authority_internal.h"
+#include "net/tls_internal.h"
 
 #define SERIAL_BITS    159 /* positive in the 20 octets that RFC 5280 4.1.2.2 allows */
 #define EARLY_S        INT64_C(300)
@@ -20,6 +20,11 @@
 #define DNS_NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._*"
 #define FILE_BYTES_MAX ((size_t)64 * 1024)
 
+struct ml_tls_authority {
+    struct ml_tls_pair pair;
+    char *pem; /* of the certificate */
+};
+
 static void authority_release(struct ml_tls_authority **pp)
 {
     ml_tls_authority_free(*pp);
@@ -27,7 +32,7 @@ static void authority_release(struct ml_tls_authority **pp)
 
 /* ---- certificates ---- */
 
-bool tls_certificate_set_serial(X509 *cert)
+static bool certificate_set_serial(X509 *cert)
 {
     ML_AUTO(BIGNUM_release) BIGNUM *serial = BN_new();
     return serial && BN_rand(serial, SERIAL_BITS, BN_RAND_TOP_ANY, BN_RAND_BOTTOM_ANY) &&
@@ -41,7 +46,8 @@ static bool certificate_set_validity(X509 *cert, struct ml_clock *clock, int64_t
            ASN1_TIME_set(X509_getm_notAfter(cert), now + (time_t)valid_s);
 }
 
-bool tls_certificate_add(X509 *cert, X509 *issuer, int nid, const char *value)
+/* `value` as openssl's configuration files write it. */
+static bool certificate_add(X509 *cert, X509 *issuer, int nid, const char *value)
 {
     X509V3_CTX context;
     X509V3_set_ctx_nodb(&context);
@@ -57,7 +63,7 @@ static X509 *certificate_new(struct ml_clock *clock, int64_t valid_s, const char
                              EVP_PKEY *key)
 {
     X509 *cert = X509_new();
-    if (cert && X509_set_version(cert, X509_VERSION_3) && tls_certificate_set_serial(cert) &&
+    if (cert && X509_set_version(cert, X509_VERSION_3) && certificate_set_serial(cert) &&
         certificate_set_validity(cert, clock, valid_s) &&
         X509_NAME_add_entry_by_txt(X509_get_subject_name(cert), "CN", MBSTRING_UTF8,
                                    (const unsigned char *)name, -1, -1, 0) &&
@@ -71,9 +77,9 @@ static X509 *make_ca_certificate(struct ml_clock *clock, int64_t valid_s, EVP_PK
 {
     X509 *ca = certificate_new(clock, valid_s, "moonloop-ca", key);
     if (ca && X509_set_issuer_name(ca, X509_get_subject_name(ca)) &&
-        tls_certificate_add(ca, ca, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
-        tls_certificate_add(ca, ca, NID_key_usage, "critical,keyCertSign,cRLSign") &&
-        tls_certificate_add(ca, ca, NID_subject_key_identifier, "hash") &&
+        certificate_add(ca, ca, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
+        certificate_add(ca, ca, NID_key_usage, "critical,keyCertSign,cRLSign") &&
+        certificate_add(ca, ca, NID_subject_key_identifier, "hash") &&
         X509_sign(ca, key, EVP_sha256()))
         return ca;
     X509_free(ca);
@@ -106,7 +112,7 @@ static int certificate_add_alt_names(X509 *cert, const struct ml_tls_authority_o
     for (size_t i = 0; i < opts->name_count; i++)
         if (append_alt_name(opts->names[i], &names, err) < 0)
             return err->kind;
-    if (!tls_certificate_add(cert, cert, NID_subject_alt_name, ml_buf_cstr(&names)))
+    if (!certificate_add(cert, cert, NID_subject_alt_name, ml_buf_cstr(&names)))
         return ml_tls_error(err, ML_ETLS, "add names to a certificate");
     return 0;
 }
@@ -125,10 +131,10 @@ static int make_server_certificate(const struct ml_tls_authority_opts *opts,
     ML_AUTO(X509_release)
     X509 *cert = certificate_new(opts->clock, server_valid_s(opts, ca->cert), "moonloop", key);
     if (!cert || !X509_set_issuer_name(cert, X509_get_subject_name(ca->cert)) ||
-        !tls_certificate_add(cert, ca->cert, NID_basic_constraints, "critical,CA:FALSE") ||
-        !tls_certificate_add(cert, ca->cert, NID_key_usage, "critical,digitalSignature") ||
-        !tls_certificate_add(cert, ca->cert, NID_ext_key_usage, "serverAuth") ||
-        !tls_certificate_add(cert, ca->cert, NID_authority_key_identifier, "keyid:always"))
+        !certificate_add(cert, ca->cert, NID_basic_constraints, "critical,CA:FALSE") ||
+        !certificate_add(cert, ca->cert, NID_key_usage, "critical,digitalSignature") ||
+        !certificate_add(cert, ca->cert, NID_ext_key_usage, "serverAuth") ||
+        !certificate_add(cert, ca->cert, NID_authority_key_identifier, "keyid:always"))
         return ml_tls_error(err, ML_ETLS, "make a certificate");
     int r = certificate_add_alt_names(cert, opts, err);
     if (r < 0)
@@ -148,7 +154,8 @@ static char *bio_text(BIO *bio)
     return ml_strndup(bytes, (size_t)len);
 }
 
-char *tls_certificate_pem(X509 *cert)
+/* NULL when OpenSSL fails. */
+static char *certificate_pem(X509 *cert)
 {
     ML_AUTO(BIO_release) BIO *bio = BIO_new(BIO_s_mem());
     return bio && PEM_write_bio_X509(bio, cert) ? bio_text(bio) : NULL;
@@ -171,7 +178,7 @@ static int authority_make(struct ml_clock *clock, int64_t valid_s, struct ml_tls
     if (!self->pair.key)
         return ml_tls_error(err, ML_ETLS, "make a key");
     self->pair.cert = make_ca_certificate(clock, valid_s, self->pair.key);
-    self->pem = self->pair.cert ? tls_certificate_pem(self->pair.cert) : NULL;
+    self->pem = self->pair.cert ? certificate_pem(self->pair.cert) : NULL;
     if (!self->pem)
         return ml_tls_error(err, ML_ETLS, "make an authority");
     *out = ml_take(&self);
@@ -219,8 +226,7 @@ int ml_tls_authority_identify(const struct ml_tls_authority *self,
     int r = make_server_certificate(opts, &self->pair, key, &cert, err);
     if (r < 0)
         return r;
-    struct ml_tls_identity identity = {ml_strdup(self->pem), tls_certificate_pem(cert),
-                                       key_pem(key)};
+    struct ml_tls_identity identity = {ml_strdup(self->pem), certificate_pem(cert), key_pem(key)};
     if (!identity.cert_pem || !identity.key_pem) {
         ml_tls_identity_fini(&identity);
         return ml_tls_error(err, ML_ETLS, "write a certificate");
@@ -264,7 +270,7 @@ static int read_file(const char *path, struct ml_buf *out, struct ml_err *err)
     return is_read ? 0 : err->kind;
 }
 
-/* Whole or not at all, and readable for nobody else from the start. */
+/* Writes the whole file or none of it; only its owner can read it, from the start. */
 static int write_file(const char *path, const char *text, struct ml_err *err)
 {
     ML_AUTO_FREE char *beside = ml_asprintf("%s.XXXXXX", path);
@@ -300,7 +306,7 @@ int ml_tls_authority_read(struct ml_str cert_pem, struct ml_str key_pem,
     int r = ml_tls_pair_read(cert_pem, key_pem, &self->pair, err);
     if (r < 0)
         return r;
-    self->pem = tls_certificate_pem(self->pair.cert);
+    self->pem = certificate_pem(self->pair.cert);
     if (!self->pem)
         return ml_tls_error(err, ML_ETLS, "write a certificate");
     *out = ml_take(&self);
@@ -343,4 +349,160 @@ int ml_tls_authority_open(const char *folder, struct ml_clock *clock, struct ml_
     if (r == 0)
         *out = ml_take(&self);
     return r;
+}
+
+/* ---- certificates for certificate requests ---- */
+
+/* Kubernetes' word for a use, and OpenSSL's. */
+struct usage {
+    const char *word;
+    const char *key;      /* of the key usage, or NULL */
+    const char *extended; /* of the extended key usage, or NULL */
+};
+
+static const struct usage usages[] = {
+    {"signing", "digitalSignature", NULL},
+    {"digital signature", "digitalSignature", NULL},
+    {"content commitment", "nonRepudiation", NULL},
+    {"key encipherment", "keyEncipherment", NULL},
+    {"key agreement", "keyAgreement", NULL},
+    {"data encipherment", "dataEncipherment", NULL},
+    {"cert sign", "keyCertSign", NULL},
+    {"crl sign", "cRLSign", NULL},
+    {"encipher only", "encipherOnly", NULL},
+    {"decipher only", "decipherOnly", NULL},
+    {"any", NULL, "anyExtendedKeyUsage"},
+    {"server auth", NULL, "serverAuth"},
+    {"client auth", NULL, "clientAuth"},
+    {"code signing", NULL, "codeSigning"},
+    {"email protection", NULL, "emailProtection"},
+    {"s/mime", NULL, "emailProtection"},
+    {"ipsec end system", NULL, "ipsecEndSystem"},
+    {"ipsec tunnel", NULL, "ipsecTunnel"},
+    {"ipsec user", NULL, "ipsecUser"},
+    {"timestamping", NULL, "timeStamping"},
+    {"ocsp signing", NULL, "OCSPSigning"},
+    {"microsoft sgc", NULL, "msSGC"},
+    {"netscape sgc", NULL, "nsSGC"},
+};
+
+/* Adds a word to a list with commas, once. */
+static void add_word(struct ml_buf *list, const char *word)
+{
+    struct ml_str rest = ml_buf_str(list);
+    while (rest.len)
+        if (ml_str_is(ml_str_cut(&rest, ','), word))
+            return;
+    ml_buf_printf(list, "%s%s", list->len ? "," : "", word);
+}
+
+static int add_usages(X509 *cert, X509 *issuer, const struct ml_tls_order *order,
+                      struct ml_err *err)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf key = ML_BUF_INIT;
+    ML_AUTO(ml_buf_fini) struct ml_buf extended = ML_BUF_INIT;
+    for (size_t i = 0; i < order->usage_count; i++) {
+        const struct usage *found = NULL;
+        for (size_t j = 0; j < ML_COUNT(usages) && !found; j++)
+            if (ml_str_is(order->usages[i], usages[j].word))
+                found = &usages[j];
+        if (!found)
+            return ml_err_set(err, ML_EINVALID, "unrecognized usage values: [\"" ML_STR_FMT "\"]",
+                              ML_STR_ARG(order->usages[i]));
+        if (found->key && key.len == 0)
+            ml_buf_puts(&key, "critical");
+        add_word(found->key ? &key : &extended, found->key ? found->key : found->extended);
+    }
+    if ((key.len && !certificate_add(cert, issuer, NID_key_usage, ml_buf_cstr(&key))) ||
+        (extended.len && !certificate_add(cert, issuer, NID_ext_key_usage, ml_buf_cstr(&extended))))
+        return ml_tls_error(err, ML_ETLS, "add usages to a certificate");
+    return 0;
+}
+
+/* Leaves the kinds of names that Go's crypto/x509 knows. */
+static void keep_known_names(GENERAL_NAMES *names)
+{
+    for (int i = sk_GENERAL_NAME_num(names) - 1; i >= 0; i--) {
+        int kind = sk_GENERAL_NAME_value(names, i)->type;
+        if (kind != GEN_DNS && kind != GEN_EMAIL && kind != GEN_IPADD && kind != GEN_URI)
+            GENERAL_NAME_free(sk_GENERAL_NAME_delete(names, i));
+    }
+}
+
+/* The alternative names are all that is taken of the extensions that a request asks for. */
+static bool copy_alt_names(X509 *cert, X509_REQ *request)
+{
+    STACK_OF(X509_EXTENSION) *wanted = X509_REQ_get_extensions(request);
+    GENERAL_NAMES *names = X509V3_get_d2i(wanted, NID_subject_alt_name, NULL, NULL);
+    bool copied = true;
+    if (names) {
+        bool is_nameless = X509_NAME_entry_count(X509_get_subject_name(cert)) == 0;
+        keep_known_names(names);
+        if (sk_GENERAL_NAME_num(names) > 0)
+            copied = X509_add1_ext_i2d(cert, NID_subject_alt_name, names, is_nameless,
+                                       X509V3_ADD_APPEND) == 1;
+    }
+    GENERAL_NAMES_free(names);
+    sk_X509_EXTENSION_pop_free(wanted, X509_EXTENSION_free);
+    return copied;
+}
+
+static bool set_validity(X509 *cert, const X509 *issuer, const struct ml_tls_order *order)
+{
+    int64_t end_s = ml_tls_wall_ns(X509_get0_notAfter(issuer)) / ML_NS_PER_S;
+    return ASN1_TIME_set(X509_getm_notBefore(cert), (time_t)order->not_before_s) &&
+           ASN1_TIME_set(X509_getm_notAfter(cert), (time_t)ML_MIN(order->not_after_s, end_s));
+}
+
+/* All but the usages and the signature. */
+static X509 *certificate_for(X509_REQ *request, X509 *issuer, const struct ml_tls_order *order)
+{
+    X509 *cert = X509_new();
+    if (cert && X509_set_version(cert, X509_VERSION_3) && certificate_set_serial(cert) &&
+        set_validity(cert, issuer, order) &&
+        X509_set_subject_name(cert, X509_REQ_get_subject_name(request)) &&
+        X509_set_issuer_name(cert, X509_get_subject_name(issuer)) &&
+        X509_set_pubkey(cert, X509_REQ_get0_pubkey(request)) &&
+        certificate_add(cert, issuer, NID_basic_constraints, "critical,CA:FALSE") &&
+        certificate_add(cert, issuer, NID_authority_key_identifier, "keyid:always") &&
+        copy_alt_names(cert, request))
+        return cert;
+    X509_free(cert);
+    return NULL;
+}
+
+static int read_request(struct ml_str der, X509_REQ **out, struct ml_err *err)
+{
+    const unsigned char *at = (const unsigned char *)der.ptr;
+    ML_AUTO(X509_REQ_release) X509_REQ *request = d2i_X509_REQ(NULL, &at, (long)der.len);
+    if (!request || at != (const unsigned char *)der.ptr + der.len)
+        return ml_tls_error(err, ML_EINVALID, "unable to parse certificate request");
+    EVP_PKEY *key = X509_REQ_get0_pubkey(request);
+    if (!key || X509_REQ_verify(request, key) != 1)
+        return ml_tls_error(err, ML_EINVALID, "unable to verify certificate request signature");
+    *out = ml_take(&request);
+    return 0;
+}
+
+int ml_tls_authority_sign(const struct ml_tls_authority *self, const struct ml_tls_order *order,
+                          struct ml_buf *out, struct ml_err *err)
+{
+    ML_AUTO(X509_REQ_release) X509_REQ *request = NULL;
+    int r = read_request(order->request, &request, err);
+    if (r < 0)
+        return r;
+    X509 *issuer = self->pair.cert;
+    ML_AUTO(X509_release) X509 *cert = certificate_for(request, issuer, order);
+    if (!cert)
+        return ml_tls_error(err, ML_ETLS, "make a certificate");
+    r = add_usages(cert, issuer, order, err);
+    if (r < 0)
+        return r;
+    if (!X509_sign(cert, self->pair.key, EVP_sha256()))
+        return ml_tls_error(err, ML_ETLS, "sign a certificate");
+    ML_AUTO_FREE char *pem = certificate_pem(cert);
+    if (!pem)
+        return ml_tls_error(err, ML_ETLS, "write a certificate");
+    ml_buf_puts(out, pem);
+    return 0;
 }

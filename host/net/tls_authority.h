@@ -42,7 +42,7 @@ struct ml_tls_authority_opts {
 };
 
 struct ml_tls_identity {
-    char *ca_pem;   /* what clients trust */
+    char *ca_pem;   /* clients trust it */
     char *cert_pem; /* the server's */
     char *key_pem;  /* the server's, PKCS #8, not encrypted: a secret */
 };

@@ -7,7 +7,8 @@
 
 #include "base/repeat.h"
 #include "codec/json.h"
-#include "kube/transport_http.h"
+#include "kube/credentials.h"
+#include "kube/transport.h"
 #include "operator/crash_marker.h"
 #include "operator/endpoints.h"
 #include "operator/lockdown.h"

@@ -3,7 +3,7 @@
 #include "operator/reconcile.h"
 
 #include "codec/json.h"
-#include "kube/finalizers.h"
+#include "kube/object.h"
 #include "operator/status.h"
 #include "state/writer.h"
 

@@ -7,7 +7,6 @@
 #include "codec/json.h"
 #include "codec/json_diff.h"
 #include "codec/json_members.h"
-#include "codec/json_patch.h"
 
 #define SHOWN_MAX       100 /* bytes of the review in a message */
 #define VALUE_SHOWN_MAX 64  /* bytes of a value in a message */

@@ -2,7 +2,7 @@
  * the identity of each, the owned objects that are not among them, deleting one to make it again,
  * the inventory of those that cannot be owned. ctx_write.c has the applies. All of them check as
  * ctx does, whatever the library says. */
-#include "kube/finalizers.h"
+#include "kube/object.h"
 #include "kube/tracked_children.h"
 #include "script/ctx_calls.h"
 #include "script/ctx_target.h"

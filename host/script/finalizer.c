@@ -1,8 +1,8 @@
 /* The finalizer of a controller that cleans up: before the first write on behalf of an object the
- * host adds it, and holds that write back till then. operator/finalizer.c does the same before a
+ * host adds it, and holds that write back till then. operator/reconcile.c does the same before a
  * status is written, and removes it. */
 #include "codec/json.h"
-#include "kube/finalizers.h"
+#include "kube/object.h"
 #include "script/run.h"
 
 /* A write whose texts are copies: buffers of the script change while it waits. */

@@ -1,5 +1,5 @@
 local clock = require "cluster.apiserver.verbs.clock"
-local complaints = require "cluster.apiserver.verbs.complaints"
+local decode_warnings = require "cluster.apiserver.verbs.decode_warnings"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local metadata = require "cluster.apiserver.metadata"
@@ -121,10 +121,10 @@ describe("what is wrong with a text", function()
     local text = '{"z":1,"metadata":{"b":[{"x":1}],"name":"a","name":"a"},"a":"\\"{"}'
     local duplicates, unknown = { "metadata.name" }, { "a", "metadata.b[0].x", "z" }
     assert.same({ 'unknown field "z"', 'unknown field "metadata.b[0].x"', 'duplicate field "metadata.name"',
-      'unknown field "a"' }, complaints({ builtin = true }, text, duplicates, unknown))
+      'unknown field "a"' }, decode_warnings({ builtin = true }, text, duplicates, unknown))
     assert.same({ 'duplicate field "metadata.name"', 'unknown field "a"', 'unknown field "metadata.b[0].x"',
-      'unknown field "z"' }, complaints({}, text, duplicates, unknown))
-    assert.same({}, complaints({ builtin = true }, text, {}, {}))
+      'unknown field "z"' }, decode_warnings({}, text, duplicates, unknown))
+    assert.same({}, decode_warnings({ builtin = true }, text, {}, {}))
   end)
 end)
 

@@ -6,7 +6,7 @@
 #define ITEM_MAX 512
 
 struct seen {
-    struct ml_buf text; /* what was handed on */
+    struct ml_buf text; /* the items that were handed on */
     bool items_good;
 };
 

@@ -10,7 +10,7 @@
 
 struct seen {
     struct ml_dict *dict;
-    struct ml_buf text; /* what was handed on */
+    struct ml_buf text; /* the events that were handed on */
 };
 
 static void check_object(const struct watch_event *event, const struct ml_object *object,

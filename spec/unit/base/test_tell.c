@@ -171,8 +171,8 @@ static void test_log_drops_what_the_descriptor_does_not_take(void **state)
     close(full);
 }
 
-/* A pipe that nobody reads: no line waits for it, none is torn in the reader's eyes, and what was
- * lost is said. */
+/* A pipe that nobody reads: no line waits for it, a reader sees whole lines, and one says how many
+ * were lost. */
 static void test_log_never_waits_for_its_reader(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 #include "unit.h"
 
-#include "codec/json_patch.h"
+#include "codec/json_diff.h"
 
 static void test_patch_has_the_operations_that_differ(void **state)
 {

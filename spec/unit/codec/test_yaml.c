@@ -190,7 +190,7 @@ static void test_yaml_a_billion_laughs_stop_at_once(void **state)
     ml_buf_fini(&out);
 }
 
-/* Merge keys write nothing, and may not multiply either. */
+/* Merge keys write nothing, and must not multiply. */
 static void test_yaml_merge_keys_are_aliases_too(void **state)
 {
     (void)state;

@@ -45,7 +45,7 @@ static void test_credentials_keep_a_token_while_its_file_is_no_good(void **state
     assert_string_equal(shown(world, &w), "two");
 }
 
-/* ---- what stands in the kubeconfig itself ---- */
+/* ---- credentials in the kubeconfig itself ---- */
 
 static void test_credentials_read_a_token_of_the_kubeconfig_again(void **state)
 {

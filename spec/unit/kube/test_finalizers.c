@@ -1,7 +1,7 @@
 /* The list of finalizers in an object's metadata. */
 #include "unit.h"
 
-#include "kube/finalizers.h"
+#include "kube/object.h"
 
 #define OURS "moonloop.dev/one"
 

@@ -1,7 +1,8 @@
 #include "unit.h"
 
+#include "kube/credentials.h"
 #include "kube/kubeconfig_internal.h"
-#include "kube/transport_http.h"
+#include "kube/transport.h"
 #include "net/http_server.h"
 #include "net/tls.h"
 #include "net/tls_authority.h"

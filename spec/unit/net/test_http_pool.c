@@ -249,7 +249,7 @@ static void test_http_pool_and_server_notice_that_a_peer_is_gone(void **state)
                             option_of(fd, IPPROTO_TCP, TCP_KEEPINTVL) *
                                 option_of(fd, IPPROTO_TCP, TCP_KEEPCNT),
                         5, 25);
-        if (ntohs(peer.sin_port) == port) /* what has been sent, too; a client may read slowly */
+        if (ntohs(peer.sin_port) == port) /* for sent bytes, too; a client may read slowly */
             assert_in_range(option_of(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 5000, 25000);
     }
     assert_int_equal(ends, 2);

@@ -6,7 +6,6 @@
 
 #include "net/tls.h"
 #include "net/tls_authority.h"
-#include "net/tls_client.h"
 
 #define WALL_S INT64_C(1790000000)
 

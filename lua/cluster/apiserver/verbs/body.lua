@@ -3,7 +3,7 @@
 --- Rules: apiserver/pkg/endpoints/handlers/{create,rest}.go, apimachinery/pkg/runtime/serializer/json,
 --- apiextensions-apiserver/pkg/apiserver/customresource_handler.go.
 local builtin = require "cluster.apiserver.schema.builtin"
-local complaints = require "cluster.apiserver.verbs.complaints"
+local decode_warnings = require "cluster.apiserver.verbs.decode_warnings"
 local field = require "cluster.apiserver.field"
 local gofmt = require "cluster.apiserver.gofmt"
 local host = require "cluster.host"
@@ -207,8 +207,8 @@ function M.judge(request, mode, found)
   elseif mode == "Strict" then
     return "strict decoding error: " .. table.concat(found, ", ")
   end
-  for _, complaint in ipairs(found) do
-    for _, warning in ipairs(yaml.warnings(complaint)) do
+  for _, problem in ipairs(found) do
+    for _, warning in ipairs(yaml.warnings(problem)) do
       respond.warn(request, warning)
     end
   end
@@ -271,7 +271,7 @@ function M.object(request, options, other)
   if M.media_type(request) == MEDIA[3] then
     text = nil -- protobuf has no keys in an order
   end
-  why = unknown and M.judge(request, mode, complaints(res, text, duplicates, unknown)) or why
+  why = unknown and M.judge(request, mode, decode_warnings(res, text, duplicates, unknown)) or why
   if why then
     return nil, unusable(res, object, why)
   end

@@ -62,11 +62,11 @@ local function read(request, kind, settings)
   if patch == nil then
     return nil, undecodable(kind, text)
   end
-  local complaints = {}
+  local decode_warnings = {}
   for i, path in ipairs(rest) do
-    complaints[i] = ('%sduplicate field "%s"'):format(kind.label, path)
+    decode_warnings[i] = ('%sduplicate field "%s"'):format(kind.label, path)
   end
-  settings.complaints = complaints
+  settings.decode_warnings = decode_warnings
   return patch
 end
 
@@ -136,11 +136,11 @@ function M.shape(request, kind, res, object, settings)
     why = why and kind.name == "strategic" and restored(why) or why
   end
   if unknown then
-    local complaints = settings.complaints
+    local decode_warnings = settings.decode_warnings
     for _, path in ipairs(unknown) do
-      complaints[#complaints + 1] = ('unknown field "%s"'):format(path)
+      decode_warnings[#decode_warnings + 1] = ('unknown field "%s"'):format(path)
     end
-    why = body.judge(request, settings.validation, complaints)
+    why = body.judge(request, settings.validation, decode_warnings)
   end
   if why then
     return status.invalid("", "", "", { field.invalid("patch", shown(kind, before, settings), why) })

@@ -147,7 +147,7 @@ local function run(script, opts)
 end
 
 
-describe("the way out of pods of moonloop dev", function()
+describe("egress of the pods of moonloop dev", function()
   it_isolated("leads to whatever listens outside, and tells who does not", function()
     local lines, complaints = run [[
       say(reach("198.51.100.1", 7001))

@@ -1,5 +1,5 @@
-/* L2 net, private. What the files that use OpenSSL's certificates share: endings for ML_AUTO,
- * errors, PEM. */
+/* L2 net, private to tls*.c. Helpers for OpenSSL's certificates: endings for ML_AUTO, errors, PEM.
+ */
 #pragma once
 
 #include <openssl/bio.h>

@@ -1,15 +1,18 @@
-#include "cli/options.h"
+/* The command line: parses the options of a command, prints its help, runs it. */
+#include "cli/command.h"
 
-#include "base/str.h"
+#include "base/escape.h"
+#include "include/moonloop.h"
 
 #include <stdio.h>
 
-static const struct ml_option *find(const struct ml_option *options, size_t count,
-                                    struct ml_str name)
+/* ---- options ---- */
+
+static const struct ml_option *find(const struct ml_command *command, struct ml_str name)
 {
-    for (size_t i = 0; i < count; i++)
-        if (ml_str_is(name, options[i].name))
-            return &options[i];
+    for (size_t i = 0; i < command->option_count; i++)
+        if (ml_str_is(name, command->options[i].name))
+            return &command->options[i];
     return NULL;
 }
 
@@ -34,16 +37,15 @@ static size_t distance(struct ml_str a, struct ml_str b)
     return row[b.len];
 }
 
-static int unknown(const struct ml_option *options, size_t count, struct ml_str name,
-                   struct ml_err *err)
+static int refuse_unknown(const struct ml_command *command, struct ml_str name, struct ml_err *err)
 {
     const char *nearest = NULL;
     size_t best = name.len / 3 + 2;
-    for (size_t i = 0; i < count; i++) {
-        size_t d = distance(name, ml_str_of(options[i].name));
+    for (size_t i = 0; i < command->option_count; i++) {
+        size_t d = distance(name, ml_str_of(command->options[i].name));
         if (d < best) {
             best = d;
-            nearest = options[i].name;
+            nearest = command->options[i].name;
         }
     }
     if (nearest)
@@ -99,16 +101,16 @@ static bool parse_duration(const char *text, int *out_ms)
     return total > 0;
 }
 
-static int store(const struct ml_option *option, const char *value, struct ml_err *err)
+static int store(const struct ml_option *option, void *into, const char *value, struct ml_err *err)
 {
-    struct ml_option_list *list = option->into;
+    struct ml_option_list *list = into;
     int64_t seconds;
     switch (option->type) {
     case ML_OPTION_FLAG:
-        *(bool *)option->into = true;
+        *(bool *)into = true;
         return 0;
     case ML_OPTION_TEXT:
-        *(const char **)option->into = value;
+        *(const char **)into = value;
         return 0;
     case ML_OPTION_LIST:
         if (list->count == ML_OPTION_VALUES_MAX)
@@ -117,7 +119,7 @@ static int store(const struct ml_option *option, const char *value, struct ml_er
         list->values[list->count++] = value;
         return 0;
     case ML_OPTION_SIZE:
-        if (!parse_size(value, option->into))
+        if (!parse_size(value, into))
             return ml_err_set(err, ML_EINVALID, "%s %s: expected bytes, such as 16Mi", option->name,
                               value);
         return 0;
@@ -125,10 +127,10 @@ static int store(const struct ml_option *option, const char *value, struct ml_er
         if (!ml_str_to_i64(ml_str_of(value), &seconds) || seconds < 0 || seconds > 86400)
             return ml_err_set(err, ML_EINVALID, "%s %s: expected seconds, 0 to 86400", option->name,
                               value);
-        *(int *)option->into = (int)seconds;
+        *(int *)into = (int)seconds;
         return 0;
     case ML_OPTION_DURATION:
-        if (!parse_duration(value, option->into))
+        if (!parse_duration(value, into))
             return ml_err_set(err, ML_EINVALID, "%s %s: expected a time, such as 15s or 500ms",
                               option->name, value);
         return 0;
@@ -136,15 +138,20 @@ static int store(const struct ml_option *option, const char *value, struct ml_er
     ML_UNREACHABLE();
 }
 
+static void *variable(void *values, size_t offset)
+{
+    return (char *)values + offset;
+}
+
 /* One option with its value; moves *at past both. */
-static int parse_option(const struct ml_option *options, size_t count, int argc, char **argv,
+static int parse_option(const struct ml_command *command, void *values, int argc, char **argv,
                         int *at, struct ml_err *err)
 {
     struct ml_str value = ml_str_of(argv[*at]);
     struct ml_str name = ml_str_cut(&value, '=');
-    const struct ml_option *option = find(options, count, name);
+    const struct ml_option *option = find(command, name);
     if (!option)
-        return unknown(options, count, name, err);
+        return refuse_unknown(command, name, err);
     if (option->type == ML_OPTION_FLAG && value.ptr && !ml_str_is(value, "true"))
         return ml_err_set(err, ML_EINVALID, "%s takes no value", option->name);
     if (option->type != ML_OPTION_FLAG && !value.ptr) {
@@ -154,19 +161,22 @@ static int parse_option(const struct ml_option *options, size_t count, int argc,
         value = ml_str_of(argv[++*at]);
     }
     ++*at;
-    return store(option, value.ptr, err);
+    return store(option, variable(values, option->offset), value.ptr, err);
 }
 
-int ml_options_parse(const struct ml_option *options, size_t count, int argc, char **argv,
-                     struct ml_option_list *words, bool *help, struct ml_err *err)
+/* Stops with *help true at --help or -h. Values are borrowed from argv. */
+static int parse(const struct ml_command *command, void *values, int argc, char **argv, bool *help,
+                 struct ml_err *err)
 {
+    struct ml_option_list *words = command->words == ML_NO_WORDS ? NULL
+                                                                 : variable(values, command->words);
     for (int at = 1; at < argc;) {
         if (!strcmp(argv[at], "--help") || !strcmp(argv[at], "-h")) {
             *help = true;
             return 0;
         }
         if (argv[at][0] == '-' && argv[at][1]) {
-            int r = parse_option(options, count, argc, argv, &at, err);
+            int r = parse_option(command, values, argc, argv, &at, err);
             if (r < 0)
                 return r;
             continue;
@@ -178,19 +188,6 @@ int ml_options_parse(const struct ml_option *options, size_t count, int argc, ch
     return 0;
 }
 
-void ml_options_help(const struct ml_option *options, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        char left[64];
-        snprintf(left, sizeof left, "%s %s", options[i].name,
-                 options[i].value ? options[i].value : "");
-        if (strlen(left) > 36)
-            printf("  %s\n  %-36s %s\n", left, "", options[i].help);
-        else
-            printf("  %-36s %s\n", left, options[i].help);
-    }
-}
-
 void ml_option_list_put(struct ml_json_writer *writer, const char *name,
                         const struct ml_option_list *list)
 {
@@ -199,4 +196,52 @@ void ml_option_list_put(struct ml_json_writer *writer, const char *name,
     for (size_t i = 0; i < list->count; i++)
         ml_json_string(writer, ml_str_of(list->values[i]));
     ml_json_end_array(writer);
+}
+
+/* ---- the command ---- */
+
+static void print_option(const struct ml_option *option)
+{
+    char left[64];
+    snprintf(left, sizeof left, "%s %s", option->name, option->value ? option->value : "");
+    if (strlen(left) > 36)
+        printf("  %s\n  %-36s %s\n", left, "", option->help);
+    else
+        printf("  %-36s %s\n", left, option->help);
+}
+
+static void print_help(const struct ml_command *command)
+{
+    printf("Usage: moonloop %s %s\n\n%s\n\nOptions:\n", command->name, command->usage,
+           command->description);
+    for (size_t i = 0; i < command->option_count; i++)
+        print_option(&command->options[i]);
+    printf("\nExample:\n  moonloop %s %s\n", command->name, command->example);
+}
+
+static int parse_and_run(const struct ml_command *command, int argc, char **argv,
+                         struct ml_err *err)
+{
+    ML_AUTO_FREE void *values = ml_zalloc(command->values_size);
+    bool help = false;
+    if (command->defaults)
+        memcpy(values, command->defaults, command->values_size);
+    if (parse(command, values, argc, argv, &help, err) < 0) {
+        if (command->on_wrong_option)
+            command->on_wrong_option(argv, err);
+        return MOONLOOP_EXIT_USAGE;
+    }
+    if (!help)
+        return command->run(values, argv, err);
+    print_help(command);
+    return MOONLOOP_EXIT_OK;
+}
+
+int ml_command_main(const struct ml_command *command, int argc, char **argv)
+{
+    struct ml_err err = ML_ERR_INIT;
+    int code = parse_and_run(command, argc, argv, &err);
+    if (code != MOONLOOP_EXIT_OK && err.kind)
+        ml_print_line(stderr, "moonloop %s: %s", command->name, err.message);
+    return code;
 }
