@@ -39,7 +39,7 @@ local function has_double_negative(sentence)
   for clause in sentence:gmatch "[^,;:%.%(%)–—|]+" do
     local last
     local position = 0
-    for word in clause:gmatch "[%w']+" do
+    for word in clause:gmatch "[%w'_]+" do
       position = position + 1
       if NEGATIVES[word:lower()] then
         if last and position - last <= NEAR then

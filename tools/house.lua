@@ -12,7 +12,7 @@ local LIMITS = {
   circle_files = 80, -- C files that need each other
   circle_rooms = 0, -- folders with C files that need each other
   one_user = 63.2, -- percent of the exported C functions that one other file uses
-  sentences = nil, -- sentences that break the rules of English; nil: no limit
+  sentences = 0, -- sentences that break the rules of English
 }
 
 -- The advice for a figure that exceeds its limit.

@@ -6,8 +6,8 @@
 #   tools/image.sh rootfs DIR [TAG]    the built image's root filesystem, into an empty folder
 #   tools/image.sh deploy TAG          applies deploy/ with that image, by $KUBECTL
 #
-# Without docker or podman: buildah in a chroot, root needed. The base image cannot be pulled
-# then without a registry, so it is made once with debootstrap and kept in the cache folder.
+# Where docker and podman are missing: buildah in a chroot, root needed. The base image is then made
+# once with debootstrap and kept in the cache folder, since there is no registry to pull it from.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . tools/debian.sh

@@ -42,6 +42,7 @@ check "cppcheck" cppcheck --quiet --std=c11 --language=c --enable=warning,portab
   --suppress=normalCheckLevelMaxBranches --suppress=incorrectStringBooleanError --inline-suppr --error-exitcode=1 \
   --suppressions-list=tools/cppcheck.txt -D_GNU_SOURCE -I host -j 2 host
 check "layers" lua5.4 tools/check-layers.lua
+check "English" lua5.4 tools/check-english.lua
 check "raises" lua5.4 tools/check-raises.lua
 check "operations" lua5.4 tools/check-operations.lua
 check "script API" lua5.4 tools/script-api.lua

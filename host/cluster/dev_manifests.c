@@ -38,8 +38,8 @@ static void write_apply_argument(struct ml_buf *out, const char *path, const str
     ml_json_end_object(&writer);
 }
 
-/* Lua logs manifests that fail, each with its file. An entry that cannot be read does not stop the
- * others; the first such entry is the error. */
+/* Lua logs manifests that fail, each with its file. After an entry that cannot be read the
+ * others follow; the first such entry is the error. */
 static int apply_path(const struct manifest_path *path, struct ml_err *err)
 {
     struct ml_server_lua *lua = path->all->opts.lua;

@@ -51,7 +51,7 @@ struct ml_pod_socket {
 };
 
 /* A non-blocking socket in the node's network; it listens if it is bound and of type SOCK_STREAM.
- * Whatever a pod sends to an address outside comes to the node: a raw socket gets a copy, and may
+ * All packets from a pod to an address outside come to the node: a raw socket gets a copy, and may
  * send in the name of any address. Its packets have ML_POD_NETWORK_MARK; one for an address outside
  * comes to the node, too. The caller closes it. ML_EIO: with the reason, such as a port that is
  * taken. */

@@ -120,7 +120,7 @@ size_t ml_process_write(struct ml_process *process, struct ml_str bytes);
 /* The process reads the end of its input behind what was written. A terminal has none: nothing
  * happens, as with runtimes of containers. */
 void ml_process_end_input(struct ml_process *process);
-/* Gives the terminal another size, and the process SIGWINCH. Nothing without a terminal. */
+/* Gives the terminal another size, and the process SIGWINCH. Only with a terminal. */
 void ml_process_resize(struct ml_process *process, uint16_t columns, uint16_t rows);
 
 /* Of a container: of its init. 0 until it runs; for display only. */

@@ -372,7 +372,7 @@ int ml_world_reset(struct ml_world *world, const struct ml_world_setup *setup, s
     tear_down_on_server(world);
     set_time_and_seed(world, setup);
     r = ml_apiserver_reset(world->server, setup->settings, err);
-    build_on_server(world, setup); /* also on failure: a world is never without an operator */
+    build_on_server(world, setup); /* also on failure: a world always has one */
     return r;
 }
 

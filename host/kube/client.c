@@ -155,7 +155,7 @@ static void client_pause_init(struct client_pause *pause, const struct ml_client
     if (opts->metrics)
         pause->count = ml_metric_only(ml_metrics_counter(
             opts->metrics, "moonloop_throttled_total",
-            "Answers 429 of an overloaded API server, each of which paused the process.", NULL));
+            "Answers 429 of an overloaded API server; each paused the process.", NULL));
 }
 
 /* Up to a tenth more: clients that were refused together come back apart. */

@@ -11,7 +11,7 @@
 /* Appends the value of the annotation for what belongs to `owner`. */
 void ml_tracked_mark(const char *controller, const struct ml_object *owner, struct ml_buf *out);
 
-/* The annotation of the object in this JSON; empty when it has none without escapes. */
+/* The annotation of the object in this JSON; empty when it has none, or one with escapes. */
 struct ml_str ml_tracked_annotation(struct ml_str json, const char *name);
 
 /* Appends the key of the object that this one belongs to by the annotation, a key that an object

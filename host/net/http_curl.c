@@ -83,7 +83,7 @@ static bool is_domain_or_below(struct ml_str entry, struct ml_str host)
            same_name(entry, (struct ml_str){host.ptr + below, entry.len});
 }
 
-/* Takes ":port" off an entry; an IPv6 address without brackets has none. */
+/* Takes ":port" off an entry; an IPv6 address has one only behind brackets. */
 static struct ml_str cut_entry_port(struct ml_str *entry)
 {
     struct ml_str port = {NULL, 0};

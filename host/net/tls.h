@@ -43,7 +43,7 @@ bool ml_tls_is_signed_by(struct ml_str cert_pem, struct ml_str ca_pem);
 /* Is the first certificate one of this host name or address? */
 bool ml_tls_has_name(struct ml_str cert_pem, const char *name);
 
-/* 0 when there is at least one certificate in it, and none that cannot be read. ML_EINVALID. */
+/* 0 when it has at least one certificate, and all can be read. Else ML_EINVALID. */
 ML_NODISCARD int ml_tls_check_ca(struct ml_str pem, struct ml_err *err);
 
 /* ---- clients ----

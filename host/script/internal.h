@@ -6,7 +6,7 @@
  *
  * The rule for calls into Lua: a Lua error may leave a function marked ML_RAISES and skips cleanup.
  * So such a function owns nothing: memory that it needs belongs to the script, to the run, or to
- * Lua. A function without the mark never raises and never lets Lua allocate. */
+ * Lua. Other functions never raise and never let Lua allocate. */
 #pragma once
 
 #include <lauxlib.h>

@@ -3,7 +3,7 @@
  * required only while the script loads: all code of a script is known before it first runs.
  *
  * The library runs in an environment of its own: what each script needs, before any file of it; the
- * other modules when they are required, so that they cost nothing where they are not. require gives
+ * other modules when they are required, so that only scripts that use them pay. require gives
  * a script copies of the library's tables, so a script cannot replace a function that the library
  * calls. */
 #include <ctype.h>
