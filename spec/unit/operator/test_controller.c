@@ -438,11 +438,11 @@ static void test_controller_keeps_nothing_of_objects_that_are_gone(void **state)
                     "{\"resourceVersion\":\"10\"},\"items\":[]}";
     tell(world, ending, NULL);
     reply_no_parts(world);
+    make_and_delete_parts(world, true);
+    make_and_delete_parts(world, false);
     for (size_t i = 0; i < ML_COUNT(wants); i++)
         for (int way = 0; way < 4; way++)
             make_and_delete(world, wants[i], way & 1, way & 2 ? 404 : 200);
-    make_and_delete_parts(world, true);
-    make_and_delete_parts(world, false);
 }
 
 int main(void)
