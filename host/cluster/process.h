@@ -52,7 +52,7 @@ struct ml_process_mount {
     bool read_only;
 };
 
-/* A process with namespaces and a root of its own: see process_root.h. */
+/* A process with namespaces and a root of its own: see process_root.c. */
 struct ml_process_container {
     const char *root;     /* an existing folder, where the root is mounted; only it sees it there */
     const char *hostname; /* at most 64 bytes */

@@ -1,4 +1,4 @@
---- Further commands in a container that runs: those of `kubectl exec`, and of probes and hooks (ask.lua).
+--- Further commands in a container that runs: those of `kubectl exec`, and of probes and hooks (probe_actions.lua).
 ---
 --- Where the machine has no containers, they are processes in the folder of the pod, and end with the container, too.
 local host = require "cluster.host"
