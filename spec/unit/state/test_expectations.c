@@ -416,6 +416,20 @@ static void test_expectations_forget_an_echo_that_shows_after_the_run(void **sta
     assert_int_equal(ml_expectations_len(self->expectations), 0);
 }
 
+/* A watch function may have left the echo out, and no later run drops the write. */
+static void test_expectations_await_no_echo_for_a_key_that_is_gone(void **state)
+{
+    struct expectations_world *self = *state;
+    assert_true(is_open(self, "default/a"));
+    wrote(self, "default/a", 8);
+    ml_expectations_clear(self->expectations, ML_STR("default/a"));
+    ended(self, "default/a");
+    assert_int_equal(ml_expectations_len(self->expectations), 1); /* the cache does not show it */
+    send_bookmark(self->watch, 8);
+    assert_freed(self, "");
+    assert_int_equal(ml_keys_len(&self->keys), 0);
+}
+
 static void test_expectations_drop_of_an_informer_frees_what_waits_only_on_it(void **state)
 {
     struct expectations_world *self = *state;
@@ -510,6 +524,7 @@ int main(void)
         TEST(test_expectations_tell_an_echo_by_kind_and_version),
         TEST(test_expectations_forget_echoes_with_the_run),
         TEST(test_expectations_forget_an_echo_that_shows_after_the_run),
+        TEST(test_expectations_await_no_echo_for_a_key_that_is_gone),
         TEST(test_expectations_drop_of_an_informer_frees_what_waits_only_on_it),
         TEST(test_expectations_write_right_after_a_drop_is_not_lost),
         TEST(test_expectations_survives_the_end_of_an_informer_of_others),
