@@ -11,7 +11,7 @@ local LIMITS = {
   product_files = 136, -- C files of the operator
   circle_files = 0, -- C files that need each other
   circle_rooms = 0, -- folders with C files that need each other
-  one_user = 61.5, -- percent of the exported C functions that one other file uses
+  one_user = 61.6, -- percent of the exported C functions that one other file uses
   sentences = 0, -- sentences that break the rules of English
 }
 
