@@ -37,7 +37,7 @@ run: build ## run the operator from the checkout against your kubeconfig
 	build/release/moonloop run --scripts reconcilers/ --allow-http https://accounts.example.com --log-format text $(ARGS)
 
 ifeq ($(T),)
-test: asan ## run the tests that need no cluster, under ASan and UBSan (T=circuit for a part, T=F23, T=spec/apiserver/quota_spec.lua)
+test: asan ## run the tests that need no cluster, under ASan and UBSan (T=circuit for a part, T=F23, T=cluster/spec/apiserver/quota_spec.lua)
 	@tools/test.sh $(ARGS)
 else
 test:
@@ -71,11 +71,11 @@ e2e: asan hostlua ## run spec/e2e on a control plane built for it and on the emb
 
 conformance: hostlua ## send a real control plane and the embedded server the same requests, and compare the answers (ARGS="watch/ sessions/at")
 	@tools/deps.sh e2e
-	@spec/conformance/run.sh $(ARGS)
+	@cluster/spec/conformance/run.sh $(ARGS)
 
 conformance-suite: build ## run Kubernetes' own tests against moonloop dev (ARGS=fast, or parts of names)
 	@tools/deps.sh lua
-	@spec/kubernetes/run.sh $(ARGS)
+	@cluster/spec/kubernetes/run.sh $(ARGS)
 
 lint: ## run clang-format, cppcheck, luacheck, shellcheck, and the checks of layers and of the script API
 	@tools/deps.sh build test lint
@@ -101,14 +101,14 @@ fuzz: ## run each fuzz target (SECONDS_EACH=600, ARGS="NAME…")
 	@tools/deps.sh build fuzz
 	@tools/fuzz.sh $(ARGS)
 
-kinds: ## write lua/cluster/apiserver/facts from the Go modules of Kubernetes (needs Go)
+kinds: ## write cluster/kinds from the Go modules of Kubernetes (needs Go)
 	@tools/kinds/kinds.sh
 
 yaml-table: ## write the answers of kubectl's YAML reader into spec/unit/codec/yaml.txt (needs Go)
 	@cd tools/yaml && CGO_ENABLED=0 GOTOOLCHAIN=local go run -trimpath -buildvcs=false . ../../spec/unit/codec/yaml.txt
 
-cron-instants: ## write the instants of Kubernetes' schedule reader into spec/apiserver/cron_instants.txt (needs Go)
-	@cd tools/cron && CGO_ENABLED=0 GOTOOLCHAIN=local go run -trimpath -buildvcs=false . ../../spec/apiserver/cron_instants.txt
+cron-instants: ## write the instants of Kubernetes' schedule reader into cluster/spec/apiserver/cron_instants.txt (needs Go)
+	@cd tools/cron && CGO_ENABLED=0 GOTOOLCHAIN=local go run -trimpath -buildvcs=false . ../../cluster/spec/apiserver/cron_instants.txt
 
 install: ## install the CRDs into the cluster
 	$(KUBECTL) apply -f crds

@@ -7,12 +7,18 @@ function(ml_layer name)
   target_link_libraries(ml_${name} PUBLIC ${LAYER_LINKS})
 endfunction()
 
-# ml_embed(VARIABLE NAME FOLDER): lua/FOLDER without its stubs, compiled, as a C file, the table NAME; its path in
-# VARIABLE.
-function(ml_embed variable name folder)
-  set(root ${PROJECT_SOURCE_DIR}/lua)
+# ml_program(a.c b.c): the program `moonloop`, made of these files.
+function(ml_program)
+  add_executable(moonloop_cli ${ARGN})
+  set_target_properties(moonloop_cli PROPERTIES OUTPUT_NAME moonloop RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+  install(TARGETS moonloop_cli RUNTIME DESTINATION bin)
+endfunction()
+
+# ml_embed(VARIABLE NAME ROOT FOLDER): ROOT/FOLDER without its stubs and specs, compiled, as a C file, the table NAME; its
+# path in VARIABLE. The names of modules begin with FOLDER.
+function(ml_embed variable name root folder)
   file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE ${root} ${root}/${folder}/*.lua)
-  list(FILTER files EXCLUDE REGEX "^${folder}/meta/")
+  list(FILTER files EXCLUDE REGEX "^${folder}/(meta|spec)/")
   list(TRANSFORM files PREPEND ${root}/ OUTPUT_VARIABLE paths)
   set(output ${CMAKE_CURRENT_BINARY_DIR}/${name}.c)
   add_custom_command(

@@ -10,12 +10,12 @@ local LANGUAGES = {
 
 -- Texts of others, and texts made by a program.
 local FOREIGN = {
-  "^lua/cluster/apiserver/facts/", "^spec/conformance/recorded/", "^spec/apiserver/recorded/", "^spec/fuzz/corpus/",
+  "^cluster/kinds/", "^cluster/spec/conformance/recorded/", "^cluster/spec/apiserver/recorded/", "^spec/fuzz/corpus/",
   "^spec/unit/fixtures/", "^spec/e2e/fixtures/",
 }
 
 -- Folders whose string literals are messages of ours; the embedded API server repeats Kubernetes' own.
-local MESSAGES = { "^host/", "^lua/moonloop/", "^lua/cluster/dev/", "^lua/cluster/testing/" }
+local MESSAGES = { "^host/", "^lua/moonloop/", "^cluster/dev/", "^cluster/testing/" }
 
 local OPENERS = { What = true, Whether = true, Who = true, Those = true, Whoever = true, Whatever = true }
 local PHRASES = { "%f[%w]that which%f[%W]", "%f[%w]as it is told%f[%W]", "%f[%w]of which%f[%W]" }
@@ -223,7 +223,7 @@ end
 local function broken_in(name)
   local base = name:match "[^/]+$"
   local language = LANGUAGES[base] or LANGUAGES[base:match "%.(%w+)$" or ""]
-  if name:find "^spec/conformance/s%w+s/.*%.txt$" then -- scenarios and sessions
+  if name:find "^cluster/spec/conformance/s%w+s/.*%.txt$" then -- scenarios and sessions
     language = "hash"
   end
   if not language or matches_any(name, FOREIGN) then

@@ -1,7 +1,10 @@
---- Checks that includes between the folders of host/ point down only and tie no files of one folder into a circle, that
---- Lua's headers stay in host/script and host/cluster, and that no circle of requires ties folders of lua/ together.
---- There is no exception. Prints each violation, and exits with 1 when there is one.
-local layers = { "base", "codec", "net", "kube", "state", "script", "operator", "cluster", "cli" }
+--- Checks that includes between the folders of host/ and cluster/ point down only and tie no files of one folder into a
+--- circle, that Lua's headers stay in host/script and cluster/host, that no circle of requires ties folders of Lua
+--- together, and that nothing in host/ or lua/ needs cluster/. There is no exception. Prints each violation, and exits
+--- with 1 when there is one.
+local layers = {
+  "base", "codec", "net", "kube", "state", "script", "operator", "cluster/host", "cli", "cluster/cli",
+}
 local rank = {}
 for i, name in ipairs(layers) do
   rank[name] = i
@@ -32,18 +35,27 @@ local function complain(file, number, text)
 end
 
 
+-- The layer of a path or of an include: "kube" for host/kube/client.c and "kube/client.h".
+local function layer_of(path)
+  return path:match "^(cluster/%w+)/" or path:match "^host/(%w+)/" or path:match "^(%w+)/"
+end
+
+
 local function check_includes(file)
-  local mine = file:match("^host/(%w+)/")
+  local mine = layer_of(file)
   local number = 0
   for line in io.lines(file) do
     number = number + 1
-    local theirs = line:match('^#include "(%w+)/')
+    local used = line:match('^#include "([%w_/]+)')
+    local theirs = used and layer_of(used)
     if rank[mine] and rank[theirs] and rank[theirs] > rank[mine] then
       complain(file, number, ("%s includes %s, which stands above it"):format(mine, theirs))
+    elseif theirs and theirs:find "^cluster/" and not mine:find "^cluster/" then
+      complain(file, number, "nothing in host/ includes cluster/")
     end
     local lua = line:match("^#include [<\"]lua%.h") or line:match("^#include [<\"]l[au]%w+lib%.h")
-    if mine ~= "script" and mine ~= "cluster" and lua then
-      complain(file, number, "only host/script and host/cluster know Lua")
+    if mine ~= "script" and mine ~= "cluster/host" and lua then
+      complain(file, number, "only host/script and cluster/host know Lua")
     end
   end
 end
@@ -60,11 +72,11 @@ end
 local function includes(names)
   local edges = {}
   for _, file in ipairs(names) do
-    local number, mine = 0, module_of(file:match "^host/(.*)$")
+    local number, mine = 0, module_of(file:match "^host/(.*)$" or file)
     edges[mine] = edges[mine] or {}
     for line in io.lines(file) do
       number = number + 1
-      local used = line:match('^#include "(%w+/[%w_]+%.h)"')
+      local used = line:match('^#include "([%w_/]+/[%w_]+%.h)"')
       local theirs = used and module_of(used)
       if theirs and theirs ~= mine then
         edges[mine][theirs] = edges[mine][theirs] or { file = file, number = number }
@@ -75,12 +87,12 @@ local function includes(names)
 end
 
 
--- The room of a Lua file: its folder in lua/cluster/ or in lua/cluster/apiserver/. A file beside such folders is a room
+-- The room of a Lua file: its folder in cluster/ or in cluster/apiserver/. A file beside such folders is a room
 -- of its own, and so is each file of lua/moonloop/.
 local function room(file)
-  local path = file:match("^lua/cluster/(.*)%.lua$") or file:match("^lua/(.*)%.lua$")
-  if path:match "^moonloop/" then
-    return path
+  local path = file:match("^cluster/(.*)%.lua$")
+  if not path then
+    return file:match("^lua/(.*)%.lua$")
   end
   local inner = path:match("^apiserver/(.*)$")
   return inner and "apiserver/" .. inner:match("^[^/]+") or path:match("^[^/]+")
@@ -92,7 +104,7 @@ end
 local function requires(names)
   local known, edges = {}, {}
   for _, file in ipairs(names) do
-    known[file:match("^lua/(.*)%.lua$"):gsub("/init$", ""):gsub("/", ".")] = file
+    known[file:gsub("^lua/", ""):gsub("%.lua$", ""):gsub("/init$", ""):gsub("/", ".")] = file
   end
   for _, file in ipairs(names) do
     local number, mine = 0, room(file)
@@ -103,6 +115,9 @@ local function requires(names)
       local theirs = used and room(used)
       if theirs and theirs ~= mine then
         edges[mine][theirs] = edges[mine][theirs] or { file = file, number = number }
+      end
+      if used and used:find "^cluster/" and file:find "^lua/" then
+        complain(file, number, "nothing in lua/ requires cluster")
       end
     end
   end
@@ -136,10 +151,10 @@ local function check_circles(edges)
 end
 
 
-local sources = files "'host/*.c' 'host/*.h'"
+local sources = files "'host/*.c' 'host/*.h' 'cluster/host/*.[ch]' 'cluster/cli/*.[ch]'"
 for _, file in ipairs(sources) do
   check_includes(file)
 end
 check_circles(includes(sources))
-check_circles(requires(files "'lua/*.lua' ':!lua/*/meta'"))
+check_circles(requires(files "'lua/*.lua' 'cluster/*.lua' ':!lua/*/meta' ':!cluster/meta' ':!cluster/spec'"))
 os.exit(bad == 0 and 0 or 1)

@@ -1,4 +1,4 @@
---- Checks ML_RAISES in host/script and host/cluster. A Lua error may leave a marked function, and a function of Lua
+--- Checks ML_RAISES in host/script and cluster/host. A Lua error may leave a marked function, and a function of Lua
 --- that raises. A caller of either must be marked, too, and must have no ML_AUTO variable: the error would skip its
 --- cleanup. Protected functions are passed as pointers, so this check does not see a call. Prints each violation, and
 --- exits with 1 when there is one. Reads text in the form of clang-format: a function begins with a "{" on its own line
@@ -19,7 +19,7 @@ local RAISING = set [[
   luaL_optinteger luaL_optlstring luaL_optnumber luaL_optstring luaL_tolstring luaL_typeerror
 ]]
 
--- They raise when there is no memory, or call a metamethod. The state of host/cluster has no limit, and runs
+-- They raise when there is no memory, or call a metamethod. The state of cluster/host has no limit, and runs
 -- trusted code only: out of memory, the process ends.
 local ALLOCATING = set [[
   lua_createtable lua_getfield lua_getglobal lua_geti lua_len lua_newtable lua_newthread lua_newuserdatauv lua_next
@@ -111,7 +111,7 @@ end
 
 
 local files, marked = {}, {}
-local list = io.popen "git ls-files --cached --others --exclude-standard 'host/script/*.[ch]' 'host/cluster/*.[ch]'"
+local list = io.popen "git ls-files --cached --others --exclude-standard 'host/script/*.[ch]' 'cluster/host/*.[ch]'"
 for name in list:lines() do
   if io.open(name) then
     local lines = code_of(name)

@@ -124,8 +124,8 @@ readme_commands() {
 # bare_suites: prints the suites that depend on user namespaces, terminals and root: specs that start `moonloop dev`, and its
 # C units.
 bare_suites() {
-  { grep -l 'spec.host.support.dev"' spec/host/*_spec.lua; ls spec/unit/cluster/test_*.c; } |
-    sed 's,spec/unit/cluster/test_\(.*\)\.c,build/asan/spec/unit/test_cluster_\1,' | tr '\n' ' '
+  { grep -l 'spec.host.support.dev"' spec/host/*_spec.lua; ls cluster/spec/unit/test_*.c; } |
+    sed 's,cluster/spec/unit/test_\(.*\)\.c,build/asan/spec/unit/test_cluster_\1,' | tr '\n' ' '
 }
 
 try_release() { # RELEASE

@@ -36,7 +36,9 @@ all_names() {
 unit_source() { # test_LAYER_MODULE
   local layer=${1#test_}
   layer=${layer%%_*}
-  echo "spec/unit/$layer/test_${1#test_"$layer"_}.c"
+  local place=spec/unit/$layer
+  [ "$layer" != cluster ] || place=cluster/spec/unit
+  echo "$place/test_${1#test_"$layer"_}.c"
 }
 
 check() { # NAME…

@@ -25,7 +25,7 @@ END
 chmod +x "$traces/moonloop"
 
 code=0
-LUA_PATH="lua/?.lua;lua/?/init.lua;reconcilers/?.lua;;" MOONLOOP="$traces/moonloop" "$@" || code=$?
+LUA_PATH="./?.lua;./?/init.lua;lua/?.lua;lua/?/init.lua;reconcilers/?.lua;;" MOONLOOP="$traces/moonloop" "$@" || code=$?
 
 # The C library works without these: it uses clone instead of clone3, and no cache daemon of names.
 known='^(clone3|socket)$'

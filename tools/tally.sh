@@ -138,7 +138,7 @@ tally_specs() {
 tally_busted() {
   local title=$1
   shift
-  LUA_PATH="lua/?.lua;lua/?/init.lua;reconcilers/?.lua;;" tally_specs "$title" busted --lua=lua5.4 -o utfTerminal \
+  LUA_PATH="./?.lua;./?/init.lua;lua/?.lua;lua/?/init.lua;reconcilers/?.lua;;" tally_specs "$title" busted --lua=lua5.4 -o utfTerminal \
     --pattern='_spec%.lua$' "$@"
 }
 
@@ -146,8 +146,8 @@ tally_busted() {
 tally_trusted() {
   local title=$1
   shift
-  LUA_PATH="lua/?.lua;lua/?/init.lua;spec/apiserver/?.lua;spec/lua/?.lua;;" tally_specs "$title" busted \
-    --lua="$PWD/build/asan/spec/hostlua/hostlua" -o utfTerminal --pattern='_spec%.lua$' "$@"
+  LUA_PATH="./?.lua;./?/init.lua;lua/?.lua;lua/?/init.lua;cluster/spec/apiserver/?.lua;spec/lua/?.lua;;" tally_specs "$title" busted \
+    --lua="$PWD/build/asan/cluster/spec/hostlua/hostlua" -o utfTerminal --pattern='_spec%.lua$' "$@"
 }
 
 # tally_closing FILE CODE: FILE has the output of a command with this exit code. Adds the counts in its line of tally_end,

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Runs a part of `make test`: builds the targets that this part needs in the sanitizer build, and runs nothing else.
 #
-#   tools/test-part.sh spec/apiserver/quota_spec.lua     a file of tests, or a folder of such files
+#   tools/test-part.sh cluster/spec/apiserver/quota_spec.lua     a file of tests, or a folder of such files
 #   tools/test-part.sh circuit                           C units, or specs, with this word in their names
 #   tools/test-part.sh F23                               a row of the fault bench (FAULT_SEED=17 for one seed)
 #   tools/test-part.sh gas/loop                          a hostile program of spec/attacks
-#   tools/test-part.sh spec/cel                          cel-spec's own cases (needs Go)
+#   tools/test-part.sh cluster/spec/cel                          cel-spec's own cases (needs Go)
 #
 # It takes several parts, too. When nothing matches, it prints the names that are similar, and exits with 2.
 set -uo pipefail
@@ -21,10 +21,14 @@ catalogue() {
     name=test_${layer%%/*}_${name%.c}
     echo "build/asan/spec/unit/$name $name $file"
   done
-  for file in spec/apiserver/*_spec.lua spec/lua/*_spec.lua; do
+  for file in cluster/spec/unit/test_*.c; do
+    name=test_cluster_${file##*/test_} name=${name%.c}
+    echo "build/asan/spec/unit/$name $name $file"
+  done
+  for file in cluster/spec/apiserver/*_spec.lua spec/lua/*_spec.lua; do
     echo "$file hostlua $file"
   done
-  echo "cel-spec hostlua spec/cel/judge.lua"
+  echo "cel-spec hostlua cluster/spec/cel/judge.lua"
   find spec/host reconcilers examples spec/testing -name '*_spec.lua' -o -name '*_test.lua' | sort | sed 's/.*/& moonloop_cli &/'
   for file in spec/faults/f[0-9]*; do
     name=${file##*/} row=${file##*/f}
@@ -40,9 +44,9 @@ elsewhere() {
   local instead
   case $1 in
     spec/e2e/*) instead="make e2e ARGS=$1" ;;
-    spec/conformance/scenarios/*) instead="make conformance ARGS=$(sed 's,^spec/conformance/scenarios/,,; s,\.txt$,,' <<<"$1")" ;;
-    spec/conformance*) instead="make conformance" ;;
-    spec/kubernetes*) instead="make conformance-suite" ;;
+    cluster/spec/conformance/scenarios/*) instead="make conformance ARGS=$(sed 's,^cluster/spec/conformance/scenarios/,,; s,\.txt$,,' <<<"$1")" ;;
+    cluster/spec/conformance*) instead="make conformance" ;;
+    cluster/spec/kubernetes*) instead="make conformance-suite" ;;
     spec/mutants/*) instead="make mutants ARGS=$(basename "$1" .patch)" ;;
     spec/fuzz/fuzz_*) instead="make fuzz ARGS=$(basename "$1" .c | sed 's/^fuzz_//')" ;;
     *) return 0 ;;
@@ -59,7 +63,7 @@ matches() {
     function stem(name) { sub(".*/", "", name); sub(/\.[a-z]+$/, "", name); return name }
     function plain(name) { name = stem(name); sub(/^test_/, "", name); sub(/_(spec|test)$/, "", name); return name }
     {
-      suite = tolower($1); file = tolower($3); text = suite " " file; is_unit = file ~ "^spec/unit/"
+      suite = tolower($1); file = tolower($3); text = suite " " file; is_unit = file ~ "^(cluster/)?spec/unit/"
       rule = 0
       if (suite == part || file == part || suite == "attacks/asan/" part) rule = 1
       else if (index(file, part "/") == 1) rule = 2
@@ -116,8 +120,8 @@ nothing() {
     printf 'similar names:\n%s\n' "$names"
   else
     cat <<'PARTS'
-T takes a file of tests (spec/apiserver/quota_spec.lua), a folder (spec/unit/state), a word in the name of a C unit or of a
-spec (circuit), a row of the fault bench (F23), a hostile program (gas/loop), or spec/cel. spec/README.md has the list.
+T takes a file of tests (cluster/spec/apiserver/quota_spec.lua), a folder (spec/unit/state), a word in the name of a C unit or of a
+spec (circuit), a row of the fault bench (F23), a hostile program (gas/loop), or cluster/spec/cel. spec/README.md has the list.
 PARTS
   fi
 }

@@ -26,14 +26,14 @@ suite() {
   case $1 in
     build/*) tally_program "$1" ;;
     spec/host/*) tally_busted "$1" "$1" ;;
-    spec/apiserver/* | spec/lua/*) tally_trusted "$1" "$1" ;;
+    cluster/spec/apiserver/* | spec/lua/*) tally_trusted "$1" "$1" ;;
     *_test.lua) tally_specs "$1" "$MOONLOOP" test "$1" ;;
     F*) faults_run "$1" ;;
     attacks/*/*/*) attacks_run "$(cut -d/ -f2 <<<"$1")" "$(cut -d/ -f3- <<<"$1")" ;;
     attacks/*/*) attacks_run "$(cut -d/ -f2 <<<"$1")" "$(cut -d/ -f3 <<<"$1")/" ;;
-    cel-spec) HOSTLUA=build/asan/spec/hostlua/hostlua tally_script "$1" spec/conformance/run.sh "$1" ;;
+    cel-spec) HOSTLUA=build/asan/cluster/spec/hostlua/hostlua tally_script "$1" cluster/spec/conformance/run.sh "$1" ;;
     lua) tally_trusted "specs of the Lua library" spec/lua ;;
-    apiserver) tally_trusted "the embedded API server" spec/apiserver ;;
+    apiserver) tally_trusted "the embedded API server" cluster/spec/apiserver ;;
     scripts) tally_specs "moonloop test" "$MOONLOOP" test reconcilers examples spec/testing ;;
     *)
       echo "FAIL $1: no such suite"

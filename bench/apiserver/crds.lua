@@ -1,7 +1,7 @@
 --- Measures the cost of many CRDs for the embedded API server, without a connection: seconds until all are established,
 --- memory of the process, and the time of the first document of OpenAPI and of one after a change.
 ---
----   LUA_PATH="lua/?.lua;lua/?/init.lua;bench/apiserver/?.lua;;" hostlua bench/apiserver/crds.lua [CRDs]
+---   LUA_PATH="./?.lua;./?/init.lua;lua/?.lua;bench/apiserver/?.lua;;" hostlua bench/apiserver/crds.lua [CRDs]
 local host = require "cluster.host"
 local hostlua = require "hostlua"
 local made_crds = require "made_crds"

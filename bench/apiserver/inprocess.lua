@@ -1,6 +1,6 @@
 --- How fast the embedded API server is without a connection: requests a second on one core, and bytes an object.
 ---
----   LUA_PATH="lua/?.lua;lua/?/init.lua;;" hostlua bench/apiserver/inprocess.lua [objects]
+---   LUA_PATH="./?.lua;./?/init.lua;lua/?.lua;lua/?/init.lua;;" hostlua bench/apiserver/inprocess.lua [objects]
 local COUNT = math.tointeger(tonumber(arg[1] or "")) or 20000
 local PATH = "/api/v1/namespaces/default/configmaps"
 local FILLING = ("x"):rep(700)

@@ -1,6 +1,6 @@
 --- Measures the cost that 50 rules in CEL add to a write of a custom object: one kind is written with and without them.
 ---
----   LUA_PATH="lua/?.lua;lua/?/init.lua;;" hostlua bench/apiserver/rules.lua [writes]
+---   LUA_PATH="./?.lua;./?/init.lua;lua/?.lua;lua/?/init.lua;;" hostlua bench/apiserver/rules.lua [writes]
 ---
 --- Prints "compile", and milliseconds until the kind with its rules has its first object; then "added", and
 --- microseconds for each write.

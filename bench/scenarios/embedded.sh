@@ -37,13 +37,13 @@ seconds_of() { # COMMAND…
 }
 
 in_process() {
-  local hostlua=build/release/spec/hostlua/hostlua
+  local hostlua=build/release/cluster/spec/hostlua/hostlua
   cmake --preset release >/dev/null
   cmake --build --preset release --target hostlua >/dev/null
-  LUA_PATH='lua/?.lua;lua/?/init.lua;;' "$hostlua" bench/apiserver/inprocess.lua 20000 |
+  LUA_PATH='./?.lua;./?/init.lua;lua/?.lua;lua/?/init.lua;;' "$hostlua" bench/apiserver/inprocess.lua 20000 |
     awk '$2 ~ /^[0-9]+$/ && $3 == "a" { printf "%s\t%s\n", $1, $2 }' | record_all embedded.inprocess
-  LUA_PATH='lua/?.lua;lua/?/init.lua;;' "$hostlua" bench/apiserver/rules.lua |
+  LUA_PATH='./?.lua;./?/init.lua;lua/?.lua;lua/?/init.lua;;' "$hostlua" bench/apiserver/rules.lua |
     record_all embedded.rules
-  LUA_PATH='lua/?.lua;lua/?/init.lua;bench/apiserver/?.lua;;' "$hostlua" \
+  LUA_PATH='./?.lua;./?/init.lua;lua/?.lua;lua/?/init.lua;bench/apiserver/?.lua;;' "$hostlua" \
     bench/apiserver/crds.lua 300 | record_all embedded
 }

@@ -1,14 +1,10 @@
 /* moonloop check: the verdict of a running host on these scripts, without one, whether the kinds
  * that they declare are among the given CRDs, and, in the development binary, whether the fields
  * that they read are fields of their kinds. */
+#include "cli/check.h"
 #include "base/escape.h"
-#include "cli/command.h"
 #include "cli/crds.h"
 #include "include/moonloop.h"
-#include "operator/loader.h"
-#ifdef MOONLOOP_DEV
-#include "cluster/script_fields.h"
-#endif
 
 #include <stdio.h>
 
@@ -23,6 +19,7 @@ static bool have_kind(const struct ml_crds *crds, const struct ml_gvk *gvk)
 struct check {
     const struct ml_crds *crds; /* NULL: not given */
     const struct ml_option_list *crd_paths;
+    ml_find_wrong_reads *find; /* NULL: this binary does not know the fields of kinds */
     size_t bad;
     size_t good;
 };
@@ -89,8 +86,6 @@ static void check_controller(struct check *check, const struct ml_script *script
     ml_print_line(stdout, "%s: controller %s is fine", declaration->file, declaration->name);
 }
 
-#ifdef MOONLOOP_DEV
-
 static void print_wrong_read(void *context, const char *file, const char *text)
 {
     struct checked *checked = context;
@@ -100,7 +95,7 @@ static void print_wrong_read(void *context, const char *file, const char *text)
             checked->is_wrong[i] = true;
 }
 
-/* Which files belong to a script that loads? */
+/* Returns, by file, whether a script that loads has it. */
 static bool *find_used_files(const struct checked *checked)
 {
     bool *used = ml_zalloc((checked->files.count + 1) * sizeof *used);
@@ -114,40 +109,11 @@ static bool *find_used_files(const struct checked *checked)
 
 static int check_fields(const struct check *check, struct checked *checked, struct ml_err *err)
 {
-    ML_AUTO(ml_buf_fini) struct ml_buf asked = ML_BUF_INIT;
     ML_AUTO_FREE bool *used = find_used_files(checked);
-    struct ml_json_writer writer;
-    int r = 0;
-    ml_json_writer_init(&writer, &asked);
-    ml_json_begin_object(&writer);
-    ml_json_key(&writer, ML_STR("files"));
-    ml_json_begin_array(&writer);
-    ml_script_fields_put(&writer, &checked->files, used);
-    ml_json_end_array(&writer);
-    ml_json_key(&writer, ML_STR("manifests"));
-    ml_json_begin_array(&writer);
-    for (size_t i = 0; r == 0 && i < check->crd_paths->count; i++)
-        r = ml_crds_put(&writer, check->crd_paths->values[i], err);
-    ml_json_end_array(&writer);
-    ml_json_end_object(&writer);
-    if (r < 0)
-        return r;
-    struct ml_server_lua *lua = ml_server_lua_new(&(struct ml_server_lua_options){.loop = NULL});
-    r = ml_script_fields_ask(lua, "cluster.fields", ml_buf_str(&asked), print_wrong_read, checked,
-                             err);
-    ml_server_lua_free(lua);
-    return r;
+    if (!check->find)
+        return 0;
+    return check->find(&checked->files, used, check->crd_paths, print_wrong_read, checked, err);
 }
-
-#else
-
-static int check_fields(const struct check *check, struct checked *checked, struct ml_err *err)
-{
-    (void)check, (void)checked, (void)err;
-    return 0;
-}
-
-#endif
 
 static void check_files(struct check *check, struct checked *checked)
 {
@@ -198,7 +164,7 @@ static const struct ml_option options[] = {
      offsetof(struct check_values, limits.memory_max)},
 };
 
-static int check_paths(const struct check_values *values)
+static int check_paths(const struct check_values *values, ml_find_wrong_reads *find)
 {
     struct ml_err err = ML_ERR_INIT;
     ML_AUTO(ml_crds_fini) struct ml_crds crds = {0};
@@ -209,20 +175,26 @@ static int check_paths(const struct check_values *values)
         }
     }
     struct check check = {.crds = values->crd_paths.count ? &crds : NULL,
-                          .crd_paths = &values->crd_paths};
+                          .crd_paths = &values->crd_paths,
+                          .find = find};
     for (size_t i = 0; i < values->paths.count; i++)
         check_path(&check, &values->limits, values->paths.values[i]);
     return check.bad ? MOONLOOP_EXIT_BAD : MOONLOOP_EXIT_OK;
 }
 
-static int run(void *values, char **argv, struct ml_err *err)
+int ml_check_run(void *values, ml_find_wrong_reads *find, struct ml_err *err)
 {
     const struct check_values *given = values;
-    (void)argv;
     if (given->paths.count > 0)
-        return check_paths(given);
+        return check_paths(given, find);
     ml_err_set(err, ML_EINVALID, "no scripts given: moonloop check PATH");
     return MOONLOOP_EXIT_USAGE;
+}
+
+static int run(void *values, char **argv, struct ml_err *err)
+{
+    (void)argv;
+    return ml_check_run(values, NULL, err);
 }
 
 const struct ml_command ml_command_check = {

@@ -4,6 +4,7 @@
 #include "base/escape.h"
 #include "include/moonloop.h"
 
+#include <malloc.h>
 #include <stdio.h>
 
 /* ---- options ---- */
@@ -244,4 +245,44 @@ int ml_command_main(const struct ml_command *command, int argc, char **argv)
     if (code != MOONLOOP_EXIT_OK && err.kind)
         ml_print_line(stderr, "moonloop %s: %s", command->name, err.message);
     return code;
+}
+
+/* ---- the program ---- */
+
+static void print_commands(const struct ml_command *const *commands, size_t count, FILE *to)
+{
+    fprintf(to,
+            "moonloop %s: a Kubernetes operator host for Lua reconcilers\n\n"
+            "Usage: moonloop COMMAND [OPTIONS]     moonloop COMMAND --help\n\nCommands:\n",
+            moonloop_version());
+    for (size_t i = 0; i < count; i++)
+        fprintf(to, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    fprintf(to, "  %-10s %s\n", "version", "print the version");
+    fprintf(to, "\nExit codes: 0 fine, 1 a script or file is invalid, 2 usage, 3 cannot reach or\n"
+                "authenticate to the API server, 4 lost the lease.\n");
+}
+
+int ml_main(const struct ml_command *const *commands, size_t count, int argc, char **argv)
+{
+    /* One thread does nearly everything; an arena for each of libcurl's resolver threads would
+     * cost memory that is never given back. */
+    mallopt(M_ARENA_MAX, 1);
+    if (argc < 2) {
+        print_commands(commands, count, stderr);
+        return MOONLOOP_EXIT_USAGE;
+    }
+    const char *name = argv[1];
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(name, commands[i]->name) == 0)
+            return ml_command_main(commands[i], argc - 1, argv + 1);
+    if (!strcmp(name, "version") || !strcmp(name, "--version")) {
+        printf("moonloop %s\n", moonloop_version());
+        return MOONLOOP_EXIT_OK;
+    }
+    if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h")) {
+        print_commands(commands, count, stdout);
+        return MOONLOOP_EXIT_OK;
+    }
+    ml_print_line(stderr, "moonloop: unknown command \"%s\"; see moonloop --help", name);
+    return MOONLOOP_EXIT_USAGE;
 }

@@ -55,16 +55,15 @@ struct ml_command {
 
 extern const struct ml_command ml_command_run;
 extern const struct ml_command ml_command_check;
-extern const struct ml_command ml_command_dev;
-extern const struct ml_command ml_command_test;
-extern const struct ml_command ml_command_rbac;
-extern const struct ml_command ml_command_types;
-extern const struct ml_command ml_command_manifests;
 
 /* Parses argv[1…] and runs the command, or prints its help at --help or -h. Prints errors to stderr
  * as "moonloop NAME: message"; that of an unknown option names the most similar one. Returns the
  * exit code. */
 int ml_command_main(const struct ml_command *command, int argc, char **argv);
+
+/* The program: finds the command among these `count` ones by argv[1], and runs it. Returns the exit
+ * code. */
+int ml_main(const struct ml_command *const *commands, size_t count, int argc, char **argv);
 
 /* Writes the values as a member of the object under way: "name":["value",…]. */
 void ml_option_list_put(struct ml_json_writer *writer, const char *name,

@@ -1,6 +1,6 @@
 /* L2 net. Runs a helper program to its end and returns its output. No shell, standard input empty,
  * output and errors kept apart and bounded, killed when it takes too long, always reaped. For
- * programs that keep running or start daemons, there is cluster/process.h. */
+ * programs that keep running or start daemons, there is cluster/host/process.h. */
 #pragma once
 
 #include "base/err.h"

@@ -27,7 +27,7 @@ struct ml_http_head {
 /* Builds an answer's head from its lines, one at a time, skips interim (1xx) answers, and ends at
  * the blank line. An answer that switches protocols, which nothing here asks for, or whose length
  * is not certain, is `bad`. For the client itself, and for a transport that has no socket
- * (cluster/transport_embedded.c). */
+ * (cluster/host/transport_embedded.c). */
 struct ml_http_head_parser {
     struct ml_http_head head; /* its slices point into the two texts below */
     char *content_type;

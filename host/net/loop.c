@@ -1,4 +1,4 @@
-/* Everything above hangs on this loop; operator/moonloop.c and cluster/dev.c run it.
+/* Everything above hangs on this loop; operator/moonloop.c and cluster/host/dev.c run it.
  *
  * Timers and tasks live in our own heap and list, so that a fake clock moves them without
  * libevent; one libevent timer (`wake`) brings the real loop back for the earliest of them. */

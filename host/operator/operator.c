@@ -1,5 +1,5 @@
 /* The operator: creates client, caches and scripts, runs them alone or as one of several replicas,
- * and stops them in the steps of shutdown.h. moonloop.c runs one against a cluster, host/cluster
+ * and stops them in the steps of shutdown.h. moonloop.c runs one against a cluster, cluster/host
  * one against the embedded server. */
 #include "operator/operator.h"
 

@@ -11,4 +11,4 @@ struct script_library {
 };
 
 extern const struct script_library script_library[];
-extern const struct script_library cluster_library[]; /* lua/cluster/; host/cluster has it */
+extern const struct script_library cluster_library[]; /* cluster/; cluster/host has it */

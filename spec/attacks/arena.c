@@ -5,7 +5,7 @@
 #include "stay.h"
 #include "wire.h"
 
-#include "cluster/transport_embedded.h"
+#include "cluster/host/transport_embedded.h"
 #include "operator/operator.h"
 
 #include <event2/event.h>

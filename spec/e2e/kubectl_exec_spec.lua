@@ -41,7 +41,7 @@ local WAITS = "trap 'exit 0' TERM; while :; do sleep 0.1; done"
 
 
 local function old_kubectl()
-  return shell.must("spec/conformance/old_kubectl.sh 2>/dev/null"):match "%S+" .. "/kubectl"
+  return shell.must("cluster/spec/conformance/old_kubectl.sh 2>/dev/null"):match "%S+" .. "/kubectl"
 end
 
 

@@ -3,7 +3,7 @@
  * twice, and decoding and encoding that must return the same; and so for a copy. */
 #include <stdio.h>
 
-#include "cluster/server_lua.h"
+#include "cluster/host/server_lua.h"
 #include "codec/json.h"
 
 #define DEPTH_MAX 10000 /* host.json's own */

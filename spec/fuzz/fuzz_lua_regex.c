@@ -2,7 +2,7 @@
  * pattern that compiles must answer in time, the same again, and also as a part of a larger one. */
 #include <stdio.h>
 
-#include "cluster/server_lua.h"
+#include "cluster/host/server_lua.h"
 
 #define CUT 0xFF
 

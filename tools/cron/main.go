@@ -1,4 +1,4 @@
-// Answers the cases of spec/apiserver/cron_instants.txt with the library by which Kubernetes reads the schedules of
+// Answers the cases of cluster/spec/apiserver/cron_instants.txt with the library by which Kubernetes reads the schedules of
 // CronJobs. Usage: go run . FILE; the file is written anew. Lines "= ZONE AFTER EXPRESSION" are the cases; they stay,
 // as comments do. The lines after them are written here: the next instants, until 12 of them or ten days later.
 package main

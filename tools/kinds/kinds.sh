@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the facts of the embedded API server about the kinds of Kubernetes (lua/cluster/apiserver/facts) from the Go modules
+# Writes the facts of the embedded API server about the kinds of Kubernetes (cluster/kinds) from the Go modules
 # of the version in go.mod, and the checksums of generator and facts. Needs Go.
 #
 #   tools/kinds/kinds.sh             writes them again (make kinds)
@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-readonly facts=lua/cluster/apiserver/facts sums=tools/kinds/facts.sha256
+readonly facts=cluster/kinds sums=tools/kinds/facts.sha256
 
 checksums() {
   find tools/kinds "$facts" -name '*.go' -o -name 'go.*' -o -name '*.lua' | LC_ALL=C sort | xargs sha256sum

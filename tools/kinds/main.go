@@ -99,7 +99,7 @@ func write(folder, name string, lines []string) {
 func main() {
 	log.SetFlags(0)
 	source := flag.String("kubernetes", "", "the folder of the module k8s.io/kubernetes")
-	target := flag.String("to", "", "the folder to write to: lua/cluster/apiserver/facts")
+	target := flag.String("to", "", "the folder to write to: cluster/kinds")
 	flag.Parse()
 	if *source == "" || *target == "" {
 		flag.Usage()

@@ -1,0 +1,35 @@
+--- Jobs that ended are deleted, with their pods, when ttlSecondsAfterFinished is over.
+---
+--- Rules: kubernetes/pkg/controller/ttlafterfinished/ttlafterfinished_controller.go.
+local host = require "cluster.host"
+local instant = require "cluster.apiserver.instant"
+local job_status = require "cluster.controllers.job_status"
+local runner = require "cluster.controllers.runner"
+
+local M = {}
+
+
+local function reconcile(api, job)
+  local ttl, finished = job.spec.ttlSecondsAfterFinished, job_status.finished_at(job.status or {})
+  if not ttl or not finished or job.metadata.deletionTimestamp then
+    return
+  end
+  local left = instant.read(finished) + ttl - host.now()
+  if left > 0 then
+    return left
+  end
+  api.delete(job, "Foreground")
+end
+
+
+--- Starts the controller.
+function M.start(server)
+  runner.start(server, {
+    name = "ttl-after-finished-controller",
+    kind = { "batch", "v1", "Job" },
+    reconcile = reconcile,
+  })
+end
+
+
+return M

@@ -1,0 +1,182 @@
+/* host.stream: parts of the protocols of upgraded connections for which Lua is too slow or has
+ * nothing: zlib with a dictionary (SPDY's headers), the mask and the handshake of WebSockets. */
+#include <openssl/evp.h>
+#include <zlib.h>
+
+#include "cluster/host/server_lua_internal.h"
+#include "codec/base64.h"
+
+#define DEFLATER "cluster.host.deflater"
+#define INFLATER "cluster.host.inflater"
+#define PIECE    4096
+
+/* A full userdata with its dictionary as its user value. */
+struct codec {
+    z_stream zlib;
+    size_t out_max; /* of one call; of an inflater */
+    bool is_open;
+    bool has_failed;
+};
+
+/* [+1] */
+ML_RAISES static struct codec *push_codec(lua_State *L, const char *type)
+{
+    struct codec *codec = lua_newuserdatauv(L, sizeof *codec, 1);
+    *codec = (struct codec){0};
+    luaL_setmetatable(L, type);
+    lua_pushvalue(L, 1);
+    lua_setiuservalue(L, -2, 1);
+    return codec;
+}
+
+/* deflater(dictionary) -> deflater */
+ML_RAISES static int stream_deflater(lua_State *L)
+{
+    struct ml_str dictionary = binding_check_str(L, 1);
+    struct codec *codec = push_codec(L, DEFLATER);
+    int r = deflateInit(&codec->zlib, Z_DEFAULT_COMPRESSION);
+    ml_assert(r == Z_OK);
+    codec->is_open = true;
+    r = deflateSetDictionary(&codec->zlib, (const Bytef *)dictionary.ptr, (uInt)dictionary.len);
+    ml_assert(r == Z_OK);
+    return 1;
+}
+
+/* deflater:add(bytes) -> bytes; the other side can read them all */
+ML_RAISES static int deflater_add(lua_State *L)
+{
+    struct codec *codec = luaL_checkudata(L, 1, DEFLATER);
+    struct ml_str bytes = binding_check_str(L, 2);
+    luaL_argcheck(L, bytes.len <= INT32_MAX, 2, "too long");
+    struct ml_buf *out = &server_lua_of(L)->work;
+    char piece[PIECE];
+    ml_buf_clear(out);
+    codec->zlib.next_in = (Bytef *)bytes.ptr;
+    codec->zlib.avail_in = (uInt)bytes.len;
+    do {
+        codec->zlib.next_out = (Bytef *)piece;
+        codec->zlib.avail_out = sizeof piece;
+        int r = deflate(&codec->zlib, Z_SYNC_FLUSH);
+        ml_assert(r == Z_OK || r == Z_BUF_ERROR);
+        ml_buf_append(out, piece, sizeof piece - codec->zlib.avail_out);
+    } while (codec->zlib.avail_out == 0);
+    lua_pushlstring(L, out->ptr ? out->ptr : "", out->len);
+    return 1;
+}
+
+static int deflater_gc(lua_State *L)
+{
+    struct codec *codec = lua_touserdata(L, 1);
+    if (codec->is_open)
+        deflateEnd(&codec->zlib);
+    codec->is_open = false;
+    return 0;
+}
+
+/* inflater(dictionary, max) -> inflater */
+ML_RAISES static int stream_inflater(lua_State *L)
+{
+    binding_check_str(L, 1);
+    lua_Integer max = luaL_checkinteger(L, 2);
+    luaL_argcheck(L, max > 0, 2, "bytes, above 0");
+    struct codec *codec = push_codec(L, INFLATER);
+    codec->out_max = (size_t)max;
+    int r = inflateInit(&codec->zlib);
+    ml_assert(r == Z_OK);
+    codec->is_open = true;
+    return 1;
+}
+
+/* One step; false when there is nothing more to do, or all is lost. */
+static bool inflate_step(struct codec *codec, struct ml_str dictionary, struct ml_buf *out)
+{
+    char piece[PIECE];
+    codec->zlib.next_out = (Bytef *)piece;
+    codec->zlib.avail_out = sizeof piece;
+    int r = inflate(&codec->zlib, Z_SYNC_FLUSH);
+    if (r == Z_NEED_DICT)
+        r = inflateSetDictionary(&codec->zlib, (const Bytef *)dictionary.ptr, (uInt)dictionary.len);
+    ml_buf_append(out, piece, sizeof piece - codec->zlib.avail_out);
+    codec->has_failed = (r != Z_OK && r != Z_BUF_ERROR) || out->len > codec->out_max;
+    return !codec->has_failed && r == Z_OK &&
+           (codec->zlib.avail_in > 0 || codec->zlib.avail_out == 0);
+}
+
+/* inflater:add(bytes) -> bytes, or nil and why: it is no zlib, or more than `max` */
+ML_RAISES static int inflater_add(lua_State *L)
+{
+    struct codec *codec = luaL_checkudata(L, 1, INFLATER);
+    struct ml_str bytes = binding_check_str(L, 2), dictionary;
+    luaL_argcheck(L, bytes.len <= INT32_MAX, 2, "too long");
+    if (codec->has_failed)
+        return binding_push_error(L, "it has failed before");
+    lua_getiuservalue(L, 1, 1);
+    dictionary.ptr = lua_tolstring(L, -1, &dictionary.len);
+    struct ml_buf *out = &server_lua_of(L)->work;
+    ml_buf_clear(out);
+    codec->zlib.next_in = (Bytef *)bytes.ptr;
+    codec->zlib.avail_in = (uInt)bytes.len;
+    while (inflate_step(codec, dictionary, out))
+        ;
+    if (codec->has_failed)
+        return binding_push_error(L, out->len > codec->out_max ? "too much"
+                                                               : "not compressed by zlib");
+    lua_pushlstring(L, out->ptr ? out->ptr : "", out->len);
+    return 1;
+}
+
+static int inflater_gc(lua_State *L)
+{
+    struct codec *codec = lua_touserdata(L, 1);
+    if (codec->is_open)
+        inflateEnd(&codec->zlib);
+    codec->is_open = false;
+    return 0;
+}
+
+/* mask(bytes, key) -> bytes: RFC 6455, 5.3; the key has four bytes */
+ML_RAISES static int stream_mask(lua_State *L)
+{
+    struct ml_str bytes = binding_check_str(L, 1), key = binding_check_str(L, 2);
+    luaL_argcheck(L, key.len == 4, 2, "four bytes");
+    luaL_Buffer buffer;
+    char *out = luaL_buffinitsize(L, &buffer, bytes.len);
+    for (size_t i = 0; i < bytes.len; i++)
+        out[i] = (char)(bytes.ptr[i] ^ key.ptr[i & 3]);
+    luaL_pushresultsize(&buffer, bytes.len);
+    return 1;
+}
+
+/* accept(key) -> the value of Sec-WebSocket-Accept: RFC 6455, 4.2.2 */
+ML_RAISES static int stream_accept(lua_State *L)
+{
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned len = 0;
+    luaL_checkstring(L, 1);
+    lua_settop(L, 1);
+    lua_pushliteral(L, "258EAFA5-E914-47DA-95CA-C5AB0DC85B11");
+    lua_concat(L, 2);
+    struct ml_str text = binding_check_str(L, 1);
+    int done = EVP_Digest(text.ptr, text.len, digest, &len, EVP_sha1(), NULL);
+    ml_assert(done == 1);
+    struct ml_buf *out = &server_lua_of(L)->work;
+    ml_buf_clear(out);
+    ml_base64_encode((struct ml_str){(const char *)digest, len}, out);
+    lua_pushlstring(L, out->ptr, out->len);
+    return 1;
+}
+
+int binding_open_stream(lua_State *L)
+{
+    static const luaL_Reg deflater[] = {{"add", deflater_add}, {NULL, NULL}};
+    static const luaL_Reg inflater[] = {{"add", inflater_add}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"deflater", stream_deflater},
+                                         {"inflater", stream_inflater},
+                                         {"mask", stream_mask},
+                                         {"accept", stream_accept},
+                                         {NULL, NULL}};
+    binding_new_type(L, DEFLATER, deflater, deflater_gc);
+    binding_new_type(L, INFLATER, inflater, inflater_gc);
+    luaL_newlib(L, functions);
+    return 1;
+}

@@ -1,0 +1,532 @@
+/* The world of `moonloop test`: server, faults and operator in one process on a clock that stands
+ * still, and what its scripts ask by ctx.http, answered by a function of the test. Driven by Lua
+ * through lua_world.c, by specs in C directly. */
+#include "cluster/host/world.h"
+
+#include "cluster/host/local_webhooks.h"
+#include "cluster/host/transport_embedded.h"
+#include "codec/base64.h"
+#include "codec/json.h"
+#include "state/outbound.h"
+
+/* ---- ctx.http, of any origin, answered by cluster/testing/http.lua ---- */
+
+struct world_http {
+    struct ml_outbound seam;
+    struct ml_loop *loop;
+    struct ml_server_lua *lua;
+};
+
+struct ml_outbound_call {
+    struct world_http *world;
+    struct ml_buf request; /* JSON, for Lua */
+    int (*may_send)(void *context, struct ml_err *err);
+    ml_outbound_done *done;
+    void *context;
+    struct ml_task task;
+};
+
+static bool allows_all(struct ml_outbound *seam, const char *origin)
+{
+    (void)seam, (void)origin;
+    return true;
+}
+
+static void put_base64(struct ml_json_writer *writer, const char *key, struct ml_str bytes)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT;
+    (void)ml_base64_encode(bytes, &text);
+    ml_json_put_string(writer, key, ml_buf_str(&text));
+}
+
+static void write_request(const struct ml_outbound_request *request, struct ml_buf *out)
+{
+    struct ml_json_writer writer;
+    ml_json_writer_init(&writer, out);
+    ml_json_begin_object(&writer);
+    ml_json_put_string(&writer, "method", ml_str_of(request->method));
+    ml_json_put_string(&writer, "url", ml_str_of(request->url));
+    ml_json_key(&writer, ML_STR("headers"));
+    ml_json_begin_object(&writer);
+    for (size_t i = 0; i < request->header_count; i++)
+        ml_json_put_string(&writer, request->headers[i].name, ml_str_of(request->headers[i].value));
+    ml_json_end_object(&writer);
+    put_base64(&writer, "body", request->body);
+    ml_json_end_object(&writer);
+}
+
+/* Reads the answer that http.lua returned. */
+static int read_answer(struct ml_str json, struct ml_buf *out, struct ml_err *err)
+{
+    ML_AUTO_FREE char *message = ml_json_find_string(json, "message", NULL);
+    ML_AUTO_FREE char *kind = ml_json_find_string(json, "kind", NULL);
+    ML_AUTO_FREE char *body = ml_json_find_string(json, "body", NULL);
+    struct ml_str head;
+    if (message)
+        return ml_err_set(err, kind && strcmp(kind, "Timeout") == 0 ? ML_ETIMEOUT : ML_ENETWORK,
+                          "%s", message);
+    if (!body || !ml_json_find(json, &head, "head", NULL))
+        return ml_err_set(err, ML_ENETWORK, "world.http: no answer");
+    ml_buf_append_str(out, head);
+    ml_buf_putc(out, '\n');
+    size_t before = out->len;
+    if (!ml_base64_decode(ml_str_of(body), out) || out->len - before > ML_OUTBOUND_BODY_MAX)
+        return ml_err_set(err, ML_ELIMIT, "the answer has more than 1 MiB");
+    return 0;
+}
+
+static void call_free(struct ml_outbound_call *call)
+{
+    ml_task_cancel(&call->task);
+    ml_buf_fini(&call->request);
+    free(call);
+}
+
+static void on_call_turn(void *context)
+{
+    struct ml_outbound_call *call = context;
+    ML_AUTO(ml_buf_fini) struct ml_buf result = ML_BUF_INIT, answer = ML_BUF_INIT;
+    struct ml_err err = ML_ERR_INIT;
+    int r = call->may_send ? call->may_send(call->context, &err) : 0;
+    if (r == 0 && ml_server_lua_call(call->world->lua, "cluster.testing.http", "answer",
+                                     ml_buf_str(&call->request), &result, &err) < 0)
+        r = ml_err_set(&err, ML_ENETWORK, "world.http: %s",
+                       ml_server_lua_traceback(call->world->lua));
+    if (r == 0)
+        r = read_answer(ml_buf_str(&result), &answer, &err);
+    call->done(call->context, ml_buf_str(&answer), r < 0 ? &err : NULL);
+    call_free(call);
+}
+
+static struct ml_outbound_call *send_to_test(struct ml_outbound *seam,
+                                             const struct ml_outbound_request *request,
+                                             ml_outbound_done *done, void *context)
+{
+    struct world_http *self = ml_container_of(seam, struct world_http, seam);
+    struct ml_outbound_call *call = ml_new(struct ml_outbound_call);
+    call->world = self;
+    call->may_send = request->may_send;
+    call->done = done;
+    call->context = context;
+    write_request(request, &call->request);
+    ml_task_init(&call->task, on_call_turn, call);
+    ml_task_defer(&call->task, self->loop);
+    return call;
+}
+
+static void cancel_call(struct ml_outbound *seam, struct ml_outbound_call *call)
+{
+    (void)seam;
+    call_free(call);
+}
+
+/* Both are borrowed. Free it when no operator uses it any more. */
+static struct ml_outbound *world_http_new(struct ml_loop *loop, struct ml_server_lua *lua)
+{
+    struct world_http *self = ml_new(struct world_http);
+    self->seam = (struct ml_outbound){allows_all, send_to_test, cancel_call};
+    self->loop = loop;
+    self->lua = lua;
+    return &self->seam;
+}
+
+static void world_http_free(struct ml_outbound *outbound)
+{
+    if (outbound)
+        free(ml_container_of(outbound, struct world_http, seam));
+}
+
+/* ---- the world ---- */
+
+#define ROUNDS_MAX  10000 /* of one settle */
+#define ROUNDS_MORE 200   /* after those, to find what does not end */
+#define TALLIES_MAX 16
+#define WALL_NS     (INT64_C(1767225600) * ML_NS_PER_S)
+#define INSTANCE    "moonloop-world"
+/* A world is small and short-lived: collecting its garbage as often as a long-lived server's would
+ * take a third of the time of its tests. */
+#define GARBAGE_PERCENT 400
+
+struct world_source {
+    struct ml_source source;
+    struct ml_loop *loop;
+    struct ml_task read;
+};
+
+static void world_source_read(void *context)
+{
+    struct world_source *self = context;
+    ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
+    struct ml_err err = ML_ERR_INIT;
+    if (ml_files_read(&files, &ml_files_scripts, self->source.name, &err) == 0)
+        ml_source_notify_files(&self->source, &files);
+    else
+        ml_source_notify_trouble(&self->source, &err);
+}
+
+static void world_source_start(struct ml_source *source)
+{
+    struct world_source *self = ml_container_of(source, struct world_source, source);
+    ml_task_defer(&self->read, self->loop);
+}
+
+static void world_source_free(struct ml_source *source)
+{
+    struct world_source *self = ml_container_of(source, struct world_source, source);
+    ml_task_cancel(&self->read);
+    free(self);
+}
+
+static const struct ml_source_class world_source_class = {.start = world_source_start,
+                                                          .free = world_source_free};
+
+struct ml_source *ml_world_source_new(struct ml_loop *loop, const char *path)
+{
+    struct world_source *self = ml_new(struct world_source);
+    self->source.class = &world_source_class;
+    self->source.name = ml_strdup(path);
+    self->loop = loop;
+    ml_task_init(&self->read, world_source_read, self);
+    return &self->source;
+}
+
+/* A request, and how often it was made in the rounds after ROUNDS_MAX. */
+struct tally {
+    char *request; /* "PATCH /api/v1/…" */
+    size_t count;
+};
+
+/* Of an operator. */
+enum life {
+    LIFE_AHEAD, /* starts once the server is idle */
+    LIFE_BEGUN,
+    LIFE_OVER, /* replaced at the end of the loop's round */
+};
+
+struct ml_world {
+    struct ml_clock_fake clock;
+    struct ml_random random;
+    struct ml_log log;
+    struct ml_loop *loop;
+    struct ml_apiserver *server;
+    char **scripts; /* as in the setup; copies */
+    bool running;   /* inside settle or advance */
+
+    struct ml_transport *transport; /* with the faults, which outlive a restart */
+    struct ml_outbound *outbound;   /* answers ctx.http */
+
+    /* Made anew for each life of the operator. */
+    struct ml_metrics *metrics;
+    struct ml_operator *operator;
+    enum life life;
+    struct ml_err trouble; /* with registering webhooks: of the settle under way */
+
+    struct tally tallies[TALLIES_MAX];
+    size_t tally_count;
+};
+
+static void tally_request(void *context, const struct ml_transport_request *request)
+{
+    struct ml_world *world = context;
+    ML_AUTO_FREE char *text = ml_asprintf("%s %s", request->method, request->path);
+    for (size_t i = 0; i < world->tally_count; i++) {
+        if (strcmp(world->tallies[i].request, text) == 0) {
+            world->tallies[i].count++;
+            return;
+        }
+    }
+    if (world->tally_count < TALLIES_MAX)
+        world->tallies[world->tally_count++] = (struct tally){ml_take(&text), 1};
+}
+
+static void on_script_live(void *context)
+{
+    struct ml_world *world = context;
+    struct ml_err err = ML_ERR_INIT;
+    if (ml_local_webhooks_register(world->operator, ml_world_server_lua(world), &err) < 0)
+        world->trouble = err;
+}
+
+static void make_world_operator(struct ml_world *world)
+{
+    static const char *const everywhere[] = {NULL};
+    world->metrics = ml_metrics_new();
+    const struct ml_operator_opts opts = {
+        .virtual_time = true,
+        .loop = world->loop,
+        .transport = world->transport,
+        .random = &world->random,
+        .log = world->log.fd < 0 ? NULL : &world->log,
+        .metrics = world->metrics,
+        .namespaces = everywhere,
+        .instance = INSTANCE,
+        .outbound = world->outbound,
+    };
+    world->operator= ml_operator_new(&opts);
+    ml_operator_on_live(world->operator, on_script_live, world);
+    for (size_t i = 0; world->scripts[i]; i++)
+        ml_operator_add_source(world->operator,
+                               ml_world_source_new(world->loop, world->scripts[i]));
+    world->life = LIFE_AHEAD;
+}
+
+static void free_world_operator(struct ml_world *world)
+{
+    ml_operator_free(ml_take(&world->operator));
+    ml_metrics_free(ml_take(&world->metrics));
+}
+
+static void free_world_scripts(struct ml_world *world)
+{
+    for (char **script = world->scripts; script && *script; script++)
+        free(*script);
+    free(world->scripts);
+    world->scripts = NULL;
+}
+
+static void copy_world_scripts(struct ml_world *world, const char *const *scripts)
+{
+    size_t count = 0;
+    while (scripts && scripts[count])
+        count++;
+    char **copies = ml_zalloc((count + 1) * sizeof *copies);
+    for (size_t i = 0; i < count; i++)
+        copies[i] = ml_strdup(scripts[i]);
+    free_world_scripts(world); /* which `scripts` may be */
+    world->scripts = copies;
+}
+
+static void set_time_and_seed(struct ml_world *world, const struct ml_world_setup *setup)
+{
+    ml_clock_fake_init(&world->clock, setup->wall_ns ? setup->wall_ns : WALL_NS);
+    ml_random_init(&world->random, setup->seed);
+}
+
+/* Makes what uses the server: transport and operator. */
+static void build_on_server(struct ml_world *world, const struct ml_world_setup *setup)
+{
+    world->transport = ml_transport_embedded_new(world->loop, world->server, NULL);
+    copy_world_scripts(world, setup->scripts);
+    make_world_operator(world);
+}
+
+static void tear_down_on_server(struct ml_world *world)
+{
+    free_world_operator(world);
+    if (world->transport)
+        world->transport->free(ml_take(&world->transport));
+}
+
+int ml_world_new(const struct ml_world_options *options, struct ml_world **out, struct ml_err *err)
+{
+    struct ml_world *world = ml_new(struct ml_world);
+    set_time_and_seed(world, &options->setup);
+    ml_log_init(&world->log, &world->clock.clock, options->log_fd, ML_LOG_TEXT, options->log_level);
+    world->loop = ml_loop_new(&world->clock.clock);
+    const struct ml_apiserver_options server = {
+        .loop = world->loop,
+        .clock = &world->clock.clock,
+        .random = &world->random,
+        .log = options->log_fd < 0 ? NULL : &world->log,
+        .settings = options->setup.settings,
+        .files_first = options->files_first,
+        .garbage_percent = GARBAGE_PERCENT,
+    };
+    int r = ml_apiserver_new(&server, &world->server, err);
+    if (r < 0) {
+        ml_world_free(world);
+        return r;
+    }
+    ml_local_webhooks_open(ml_world_server_lua(world), &world->operator);
+    world->outbound = world_http_new(world->loop, ml_world_server_lua(world));
+    build_on_server(world, &options->setup);
+    *out = world;
+    return 0;
+}
+
+void ml_world_free(struct ml_world *world)
+{
+    if (!world)
+        return;
+    tear_down_on_server(world);
+    world_http_free(world->outbound);
+    ml_apiserver_free(world->server);
+    ml_loop_free(world->loop);
+    free_world_scripts(world);
+    free(world);
+}
+
+/* ML_EINVALID inside settle and advance. */
+static int check_not_running(const struct ml_world *world, const char *what, struct ml_err *err)
+{
+    if (!world->running)
+        return 0;
+    return ml_err_set(err, ML_EINVALID, "%s: not from inside of what settle and advance run", what);
+}
+
+int ml_world_reset(struct ml_world *world, const struct ml_world_setup *setup, struct ml_err *err)
+{
+    int r = check_not_running(world, "reset", err);
+    if (r < 0)
+        return r;
+    tear_down_on_server(world);
+    set_time_and_seed(world, setup);
+    r = ml_apiserver_reset(world->server, setup->settings, err);
+    build_on_server(world, setup); /* also on failure: a world always has one */
+    return r;
+}
+
+/* Runs some more rounds to find the request that is repeated. */
+static int fail_endless_settle(struct ml_world *world, struct ml_err *err)
+{
+    const struct tally *most = NULL;
+    ml_transport_embedded_observe(world->transport, tally_request, world);
+    (void)ml_loop_poll_rounds(world->loop, ROUNDS_MORE);
+    ml_transport_embedded_observe(world->transport, NULL, NULL);
+    for (size_t i = 0; i < world->tally_count; i++)
+        if (!most || world->tallies[i].count > most->count)
+            most = &world->tallies[i];
+    if (most)
+        ml_err_set(err, ML_ELIMIT, "no end after %d rounds: %s, %zu times in the last %d",
+                   ROUNDS_MAX, most->request, most->count, ROUNDS_MORE);
+    else
+        ml_err_set(err, ML_ELIMIT,
+                   "no end after %d rounds, and no request in the last %d: a timer or a deferred "
+                   "function begins itself anew without waiting",
+                   ROUNDS_MAX, ROUNDS_MORE);
+    for (size_t i = 0; i < world->tally_count; i++)
+        free(world->tallies[i].request);
+    world->tally_count = 0;
+    return err->kind;
+}
+
+static void replace_world_operator(struct ml_world *world)
+{
+    free_world_operator(world);
+    make_world_operator(world);
+}
+
+static int poll_until_idle(struct ml_world *world, struct ml_err *err)
+{
+    for (size_t rounds = 0; rounds < ROUNDS_MAX; rounds++) {
+        bool is_idle = ml_loop_poll_rounds(world->loop, 1);
+        if (world->life == LIFE_OVER)
+            replace_world_operator(world);
+        else if (is_idle)
+            return 0;
+    }
+    return fail_endless_settle(world, err);
+}
+
+static int settle_world(struct ml_world *world, struct ml_err *err)
+{
+    int r = poll_until_idle(world, err);
+    while (r == 0 && world->life == LIFE_AHEAD) {
+        world->life = LIFE_BEGUN;
+        ml_operator_start(world->operator);
+        r = poll_until_idle(world, err);
+    }
+    if (r == 0 && world->trouble.kind) {
+        *err = world->trouble;
+        r = err->kind;
+    }
+    world->trouble = ML_ERR_INIT;
+    return r;
+}
+
+static int advance_world(struct ml_world *world, int64_t ns, struct ml_err *err)
+{
+    struct ml_clock *clock = &world->clock.clock;
+    int64_t end = ml_clock_monotonic(clock) + ns;
+    int r = settle_world(world, err);
+    while (r == 0 && ml_clock_monotonic(clock) < end) {
+        int64_t next = ML_MIN(ml_loop_next(world->loop), end);
+        ml_clock_fake_advance(&world->clock, next - ml_clock_monotonic(clock));
+        r = settle_world(world, err);
+    }
+    return r;
+}
+
+static int run_world(struct ml_world *world, const char *what, int64_t ns, struct ml_err *err)
+{
+    int r = check_not_running(world, what, err);
+    if (r < 0)
+        return r;
+    world->running = true;
+    r = advance_world(world, ns, err);
+    world->running = false;
+    return r;
+}
+
+int ml_world_settle(struct ml_world *world, struct ml_err *err)
+{
+    return run_world(world, "settle", 0, err);
+}
+
+int ml_world_advance(struct ml_world *world, int64_t ns, struct ml_err *err)
+{
+    return run_world(world, "advance", ns, err);
+}
+
+int ml_world_fault(struct ml_world *world, const struct ml_fault *fault)
+{
+    return ml_transport_embedded_add_fault(world->transport, fault);
+}
+
+void ml_world_heal(struct ml_world *world, int fault)
+{
+    ml_transport_embedded_remove_fault(world->transport, fault);
+}
+
+void ml_world_restart(struct ml_world *world)
+{
+    if (world->running)
+        world->life = LIFE_OVER;
+    else
+        replace_world_operator(world);
+}
+
+static void on_operator_stopped(void *context)
+{
+    struct ml_world *world = context;
+    world->life = LIFE_OVER;
+}
+
+void ml_world_stop(struct ml_world *world, int64_t drain_ns)
+{
+    if (world->life == LIFE_BEGUN)
+        ml_operator_stop(world->operator, drain_ns, on_operator_stopped, world);
+}
+
+void ml_world_set_wall_clock(struct ml_world *world, int64_t delta_ns)
+{
+    world->clock.wall_ns += delta_ns;
+}
+
+int ml_world_suspend(struct ml_world *world, int64_t ns, struct ml_err *err)
+{
+    int r = check_not_running(world, "suspend", err);
+    if (r == 0)
+        ml_clock_fake_advance(&world->clock, ns);
+    return r;
+}
+
+struct ml_metrics *ml_world_metrics(struct ml_world *world)
+{
+    return world->metrics;
+}
+
+struct ml_operator *ml_world_operator(struct ml_world *world)
+{
+    return world->operator;
+}
+
+struct ml_apiserver *ml_world_server(struct ml_world *world)
+{
+    return world->server;
+}
+
+struct ml_server_lua *ml_world_server_lua(struct ml_world *world)
+{
+    return ml_apiserver_lua(world->server);
+}

@@ -1,0 +1,220 @@
+-- A pod at work on the fake runtime: order, restarts, sidecars, end.
+local fake = require "cluster.kubelet.fake"
+local host = require "cluster.host"
+local hostlua = require "hostlua"
+local worker = require "cluster.kubelet.worker"
+
+-- A kubelet that keeps what it is told.
+local function new_kubelet(decide)
+  local kubelet = { runtime = fake.new(decide), events = {}, address = "192.0.2.1" }
+  function kubelet.read() end
+  function kubelet.pod_address(_, _, known) return known or "10.244.0.2" end
+  function kubelet.services() return {} end
+  function kubelet.token() end
+  function kubelet:write_status(_, status)
+    self.status = status
+  end
+  function kubelet:event(_, _, reason)
+    table.insert(self.events, reason)
+  end
+  function kubelet:remove()
+    self.is_removed = true
+  end
+  return kubelet
+end
+
+
+local function new_pod(spec)
+  spec.restartPolicy = spec.restartPolicy or "Always"
+  spec.containers = spec.containers or { { name = "main" } }
+  return { metadata = { name = "p", namespace = "ns", uid = "u" }, spec = spec }
+end
+
+
+-- Starts a pod; what its containers do: name → what fake.new's function returns.
+local function start(spec, outcomes)
+  local kubelet = new_kubelet(function(_, container)
+    return outcomes[container.name]
+  end)
+  local pod = new_pod(spec)
+  local at_work = worker.new(kubelet, pod)
+  at_work:changed()
+  at_work:sync()
+  hostlua.advance(0)
+  return kubelet, at_work, pod
+end
+
+
+-- "name: state", in order, init containers first.
+local function states(kubelet)
+  local list = {}
+  for _, field in ipairs { "initContainerStatuses", "containerStatuses" } do
+    for _, entry in ipairs(kubelet.status[field] or {}) do
+      local state = entry.state
+      local text = state.running and "running" or state.waiting and state.waiting.reason
+        or ("%s %d"):format(state.terminated.reason, state.terminated.exitCode)
+      list[#list + 1] = ("%s: %s"):format(entry.name, text)
+    end
+  end
+  return list
+end
+
+
+local function condition(kubelet, type)
+  for _, entry in ipairs(kubelet.status.conditions) do
+    if entry.type == type then
+      return entry
+    end
+  end
+end
+
+
+describe("A pod at work", function()
+  before_each(function()
+    hostlua.freeze(1783072800)
+  end)
+
+  local ENDS = {
+    { policy = "Never", code = 0, phase = "Succeeded", state = "main: Completed 0" },
+    { policy = "Never", code = 3, phase = "Failed", state = "main: Error 3" },
+    { policy = "OnFailure", code = 0, phase = "Succeeded", state = "main: Completed 0" },
+    { policy = "OnFailure", code = 1, phase = "Running", state = "main: CrashLoopBackOff" },
+    { policy = "Always", code = 0, phase = "Running", state = "main: CrashLoopBackOff" },
+  }
+  for _, case in ipairs(ENDS) do
+    it(("is %s after exit code %d under %s"):format(case.phase, case.code, case.policy), function()
+      local kubelet = start({ restartPolicy = case.policy }, { main = { after = 1, code = case.code } })
+      assert.equal("Running", kubelet.status.phase)
+      hostlua.advance(1)
+      hostlua.advance(1)
+      assert.equal(case.phase, kubelet.status.phase)
+      assert.same({ case.state }, states(kubelet))
+    end)
+  end
+
+  it("waits longer before each further restart, at most five minutes", function()
+    local kubelet = start({}, { main = { after = 0, code = 1 } })
+    local waits = {}
+    for _ = 1, 8 do
+      local begun = host.monotonic()
+      local restarts = kubelet.status.containerStatuses[1].restartCount
+      while kubelet.status.containerStatuses[1].restartCount == restarts do
+        hostlua.advance(1)
+      end
+      waits[#waits + 1] = math.floor(host.monotonic() - begun + 0.5)
+    end
+    assert.same({ 10, 20, 40, 80, 160, 300, 300, 300 }, waits)
+  end)
+
+  it("hands over a container by its name, as long as it runs", function()
+    local _, at_work = start({ restartPolicy = "Never", initContainers = { { name = "a" } } },
+      { a = { after = 1, code = 0 }, main = { after = 1, code = 0 } })
+    assert.equal("a", at_work:handle("a").run.container.name)
+    assert.is_nil(at_work:handle "main")
+    hostlua.advance(1)
+    assert.is_nil(at_work:handle "a")
+    assert.equal("main", at_work:handle("main").run.container.name)
+    assert.is_nil(at_work:handle("main").exec, "nothing can be run in what no process is")
+    hostlua.advance(1)
+    assert.is_nil(at_work:handle "main")
+    assert.is_nil(at_work:handle "unknown")
+  end)
+
+  it("starts its init containers one after another, then the others", function()
+    local kubelet = start({ initContainers = { { name = "a" }, { name = "b" } } },
+      { a = { after = 5, code = 0 }, b = { after = 5, code = 0 } })
+    assert.same({ "a: running", "b: ContainerCreating", "main: PodInitializing" }, states(kubelet))
+    assert.equal("containers with incomplete status: [a b]", condition(kubelet, "Initialized").message)
+    hostlua.advance(5)
+    assert.same({ "a: Completed 0", "b: running", "main: PodInitializing" }, states(kubelet))
+    assert.equal("Pending", kubelet.status.phase)
+    hostlua.advance(5)
+    assert.same({ "a: Completed 0", "b: Completed 0", "main: running" }, states(kubelet))
+    assert.equal("True", condition(kubelet, "Ready").status)
+  end)
+
+  it("fails with an init container when it is not to be restarted", function()
+    local kubelet = start({ restartPolicy = "Never", initContainers = { { name = "a" } } },
+      { a = { after = 1, code = 2 } })
+    hostlua.advance(1)
+    assert.equal("Failed", kubelet.status.phase)
+    assert.same({ "a: Error 2", "main: PodInitializing" }, states(kubelet))
+  end)
+
+  it("does not wait for the end of a sidecar, and ends it after the others", function()
+    local kubelet = start({
+      restartPolicy = "Never",
+      initContainers = { { name = "side", restartPolicy = "Always" }, { name = "step" } },
+    }, { step = { after = 1, code = 0 }, main = { after = 5, code = 0 } })
+    assert.same({ "side: running", "step: running", "main: PodInitializing" }, states(kubelet))
+    hostlua.advance(1)
+    assert.same({ "side: running", "step: Completed 0", "main: running" }, states(kubelet))
+    assert.equal("Running", kubelet.status.phase)
+    hostlua.advance(5)
+    hostlua.advance(0)
+    assert.same({ "side: Error 143", "step: Completed 0", "main: Completed 0" }, states(kubelet))
+    assert.equal("Succeeded", kubelet.status.phase)
+  end)
+
+  it("starts a sidecar again whatever the policy, and stays initialized meanwhile", function()
+    local kubelet, at_work = start({
+      restartPolicy = "Never", initContainers = { { name = "side", restartPolicy = "Always" } },
+    }, { side = { after = 60, code = 1 } })
+    hostlua.advance(60)
+    hostlua.advance(60)
+    assert.same({ "side: CrashLoopBackOff", "main: running" }, states(kubelet))
+    assert.equal("Running", kubelet.status.phase)
+    assert.equal("True", condition(kubelet, "Initialized").status)
+    assert.equal("containers with unready status: [side]", condition(kubelet, "Ready").message)
+    at_work:close()
+  end)
+
+  it("tries again what cannot be started, and says why", function()
+    local kubelet, at_work = start({
+      containers = { { name = "main", envFrom = { { configMapRef = { name = "gone" } } } } },
+    }, {})
+    assert.same({ "main: CreateContainerConfigError" }, states(kubelet))
+    assert.equal('configmap "gone" not found', kubelet.status.containerStatuses[1].state.waiting.message)
+    function kubelet.read()
+      return { data = {} }
+    end
+    at_work.kubelet.read = kubelet.read
+    hostlua.advance(10)
+    assert.same({ "main: running" }, states(kubelet))
+  end)
+
+  it("is removed when it is deleted and its containers have ended", function()
+    local kubelet, at_work, pod = start({}, {})
+    pod.metadata.deletionTimestamp = host.timestamp()
+    at_work:update(pod)
+    assert.is_nil(kubelet.is_removed)
+    hostlua.advance(0)
+    assert.is_true(kubelet.is_removed)
+    assert.same({ "main: Error 143" }, states(kubelet))
+  end)
+
+  it("fails beyond its activeDeadlineSeconds", function()
+    local kubelet = start({ activeDeadlineSeconds = 30 }, {})
+    hostlua.advance(30)
+    assert.equal("Failed", kubelet.status.phase)
+    assert.equal("DeadlineExceeded", kubelet.status.reason)
+  end)
+
+  it("says in one line why a container is unhealthy", function()
+    local kubelet, said = new_kubelet(), nil
+    local handle = {
+      probe = function(_, _, fn) host.defer(function() fn(false, "cat: /ready: No such file\n\n") end) end,
+      stop = function() end,
+    }
+    kubelet.runtime = { start = function() return handle end, forget = function() end }
+    function kubelet.event(_, _, _, reason, message)
+      said = reason == "Unhealthy" and message or said
+    end
+    local probe = { exec = { command = { "cat", "/ready" } } }
+    local at_work = worker.new(kubelet, new_pod { containers = { { name = "main", readinessProbe = probe } } })
+    at_work:sync()
+    hostlua.advance(0)
+    assert.equal("Readiness probe failed: cat: /ready: No such file", said)
+    at_work:close()
+  end)
+end)
