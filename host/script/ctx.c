@@ -172,7 +172,7 @@ struct ml_object *ctx_cached(const struct ctx_kind *kind, const char *key)
 /* ctx.now(): wall clock, seconds since 1970. */
 ML_RAISES static int ctx_now(lua_State *L)
 {
-    int64_t now_ns = ml_clock_wall(script_of(L)->cluster->clock);
+    int64_t now_ns = ml_clock_wall(script_of(L)->services->clock);
     struct ml_run *run = script_thread_of(L)->run;
     if (run)
         run->asked_time = true;
@@ -186,7 +186,7 @@ static void write_log_line(const struct script_thread *thread, struct ml_str mes
 {
     const struct ml_script *script = thread->script;
     ML_AUTO_FREE char *text = ml_str_dup(message);
-    ml_info(script->cluster->log, script->declaration.name, text,
+    ml_info(script->services->log, script->declaration.name, text,
             ML_OBJECT_FIELDS(script->declaration.name, script->kinds[0].gvk.kind.ptr,
                              script_thread_key(thread)),
             ML_S(thread->run ? "reconcileID" : "", thread->run ? thread->run->id : NULL),
@@ -232,7 +232,7 @@ ML_RAISES int ctx_event(lua_State *L)
     event.note = note;
     event.source = event.controller = ml_str_of(script->declaration.name);
     if (thread->events++ < SCRIPT_EVENTS_MAX)
-        ml_recorder_event(script->cluster->recorder, &event);
+        ml_recorder_event(script->services->recorder, &event);
     return 0;
 }
 
@@ -269,14 +269,14 @@ static char *refusal_key(const struct ml_run *run)
 static void log_refusal(const struct ml_run *run, const struct ml_err *err, int64_t line)
 {
     struct ml_script *script = run->thread.script;
-    const struct ml_services *cluster = script->cluster;
+    const struct ml_services *services = script->services;
     ML_AUTO_FREE char *key = refusal_key(run);
     struct ml_repeat *repeat = ml_repeats_get(&script->refusals, ml_str_of(key));
-    if (!ml_repeat_failed(repeat, ml_str_of(err->message), ml_clock_monotonic(cluster->clock)))
+    if (!ml_repeat_failed(repeat, ml_str_of(err->message), ml_clock_monotonic(services->clock)))
         return;
     struct ml_str target = ml_str_of(run->what);
     struct ml_str verb = ml_str_cut(&target, ' '), kind = ml_str_cut(&target, ' ');
-    ml_log(cluster->log, level_of_refusal(err), script->declaration.name,
+    ml_log(services->log, level_of_refusal(err), script->declaration.name,
            "a write of the script was refused",
            ML_OBJECT_FIELDS(script->declaration.name, script->binding.kinds[0]->kind,
                             ml_object_key(run->thread.object)),

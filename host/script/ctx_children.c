@@ -267,7 +267,7 @@ static void record_recreation(const struct ml_run *run, const char *why)
     event.reason = ML_STR("Recreating");
     event.note = ml_str_of(note);
     event.source = event.controller = ml_str_of(script->declaration.name);
-    ml_recorder_event(script->cluster->recorder, &event);
+    ml_recorder_event(script->services->recorder, &event);
 }
 
 ML_RAISES static int old_deleted(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)

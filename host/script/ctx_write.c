@@ -582,7 +582,7 @@ static struct ml_unkept_patch unkept_patch(const struct ml_script *script,
         .kept = kept,
         .sent = ml_buf_str(&script->overlay),
         .built_in = ml_group_is_built_in(ml_str_of(kind->group)),
-        .now_ns = ml_clock_monotonic(script->cluster->clock),
+        .now_ns = ml_clock_monotonic(script->services->clock),
     };
 }
 

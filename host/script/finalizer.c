@@ -114,7 +114,7 @@ void run_add_finalizer(struct ml_run *run)
         .informer = script->binding.informers[0],
         .key = ml_object_key(object),
     };
-    run->write = ml_writer_send(script->cluster, &add, on_finalizer_added, run);
+    run->write = ml_writer_send(script->services, &add, on_finalizer_added, run);
 }
 
 void run_write_later(struct ml_run *run, const struct ml_write *write, bool wait_for_cache)

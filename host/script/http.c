@@ -29,14 +29,14 @@ static bool is_origin(struct ml_str text)
     return rest.len > 0 && text.len < SCRIPT_ORIGIN_MAX;
 }
 
-/* Raises unless scripts may ask the origin here. Without a cluster, only the form is checked. */
+/* Raises unless scripts may ask the origin here. Without a services, only the form is checked. */
 ML_RAISES static void check_allowed(lua_State *L, const char *origin)
 {
-    const struct ml_services *cluster = script_of(L)->cluster;
+    const struct ml_services *services = script_of(L)->services;
     struct ml_err err = ML_ERR_INIT;
     if (ml_origin_check(origin, &err) < 0)
         luaL_error(L, "moonloop.controller: http: %s: %s", origin, err.message);
-    if (!cluster || (cluster->outbound && cluster->outbound->allows(cluster->outbound, origin)))
+    if (!services || (services->outbound && services->outbound->allows(services->outbound, origin)))
         return;
     luaL_error(L,
                "moonloop.controller: http: scripts may not ask %s here: start moonloop with "

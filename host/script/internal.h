@@ -79,7 +79,7 @@ struct script_applied {
 
 struct ml_script {
     size_t references;
-    struct ml_services *cluster;
+    struct ml_services *services;
     struct ml_script_limits limits; /* with defaults: none is 0 */
     struct script_stress stress;
     struct ml_budget memory; /* of Lua, and of data that the host holds for it: limits.c */
@@ -365,7 +365,7 @@ static inline bool script_is_same_kind(const struct ml_gvk *a, const struct ml_g
 /* ---- lifetime.c: a script is made, referenced, freed ---- */
 
 /* With an empty Lua state, or none when the memory limit is too small for one. */
-struct ml_script *script_new(struct ml_services *cluster, const struct ml_script_limits *limits);
+struct ml_script *script_new(struct ml_services *services, const struct ml_script_limits *limits);
 void script_free(struct ml_script *script);
 size_t script_applied_bytes(const struct script_applied *applied); /* that the script is charged */
 void script_forget_applied(struct ml_script *script); /* what ctx.apply need not send again */

@@ -34,17 +34,17 @@ static struct ml_script_limits limits_with_defaults(const struct ml_script_limit
     return limits;
 }
 
-struct ml_script *script_new(struct ml_services *cluster, const struct ml_script_limits *limits)
+struct ml_script *script_new(struct ml_services *services, const struct ml_script_limits *limits)
 {
     struct ml_script *script = ml_new(struct ml_script);
     script->references = 1;
-    script->cluster = cluster;
+    script->services = services;
     script->limits = limits_with_defaults(limits);
     script_memory_init(script);
     script->binding.payer = script->limits.load_payer;
     script->thread.script = script;
-    if (cluster)
-        ml_random_init_child(&script->random, cluster->random);
+    if (services)
+        ml_random_init_child(&script->random, services->random);
     else
         ml_random_init(&script->random, 0);
     ml_json_reader_init(&script->reader, ML_STR("null"), 0);

@@ -30,8 +30,8 @@ static void collect_script_garbage(struct ml_budget *budget)
 void script_memory_init(struct ml_script *script)
 {
     script->memory = (struct ml_budget){.max = script->limits.memory_max,
-                                        .pool = script->cluster ? &script->cluster->script_memory
-                                                                : NULL,
+                                        .pool = script->services ? &script->services->script_memory
+                                                                 : NULL,
                                         .pool_grants = SCRIPT_MEMORY_OWN,
                                         .reclaim = collect_script_garbage};
 }

@@ -135,7 +135,7 @@ static bool has_made(const struct ml_script *script, struct ml_str metadata)
 static void log_adoption(const struct ml_run *run, const struct write_target *target)
 {
     const struct ml_script *script = run->thread.script;
-    ml_info(script->cluster->log, script->declaration.name,
+    ml_info(script->services->log, script->declaration.name,
             "an object without a controller is taken over",
             ML_OBJECT_FIELDS(script->declaration.name, script->binding.kinds[0]->kind,
                              ml_object_key(run->thread.object)),

@@ -94,7 +94,7 @@ static void drop_secret(struct ml_run *run)
 
 static struct ml_outbound *outbound_of(const struct ml_run *run)
 {
-    return run->thread.script->cluster->outbound;
+    return run->thread.script->services->outbound;
 }
 
 struct ml_result ml_result_take(struct ml_result *result)
@@ -508,7 +508,7 @@ void run_read(struct ml_run *run, const struct ml_client_request *request)
     struct ml_client_request mine = *request;
     mine.flow = run->thread.script->field_manager;
     mine.budget = &run->thread.script->memory;
-    run->read = ml_client_send(run->thread.script->cluster->client, &mine, run_read_done, run);
+    run->read = ml_client_send(run->thread.script->services->client, &mine, run_read_done, run);
 }
 
 /* Other servers fail for reasons of their own: the script sees these errors, except one: this
@@ -526,7 +526,7 @@ static int may_send_http(void *context, struct ml_err *err)
     const struct ml_run *run = context;
     if (!run->http_writes)
         return 0;
-    return ml_client_ask_fence(run->thread.script->cluster->client, "ctx.http", run->what, err);
+    return ml_client_ask_fence(run->thread.script->services->client, "ctx.http", run->what, err);
 }
 
 void run_http(struct ml_run *run, const struct ml_outbound_request *request, bool writes)
@@ -550,7 +550,7 @@ void run_write(struct ml_run *run, const struct ml_write *write, bool wait_for_c
     struct ml_write mine = *write;
     mine.request.flow = run->thread.script->field_manager;
     mine.request.budget = &run->thread.script->memory;
-    run->write = ml_writer_send(run->thread.script->cluster, &mine, run_write_done, run);
+    run->write = ml_writer_send(run->thread.script->services, &mine, run_write_done, run);
 }
 
 static struct ml_run *start_run(struct ml_script *script, struct ml_object *object, bool finalizes,

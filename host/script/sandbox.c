@@ -253,13 +253,13 @@ static void add_file_place(const struct ml_script_file *file, struct ml_err *err
                 is_declaration ? controller_line(file->text) : 1);
 }
 
-int ml_script_load(struct ml_services *cluster, const struct ml_script_limits *limits,
+int ml_script_load(struct ml_services *services, const struct ml_script_limits *limits,
                    const struct ml_script_files *files, size_t entry, struct ml_script **out,
                    struct ml_err *err)
 {
     ml_assert(entry < files->count);
     const struct ml_script_file *file = &files->files[entry];
-    struct ml_script *script = script_new(cluster, limits);
+    struct ml_script *script = script_new(services, limits);
     script->files = files;
     script->declaration.file = ml_str_dup(file->name);
     int r;

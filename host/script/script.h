@@ -98,8 +98,8 @@ bool ml_declaration_is_called(const struct ml_declaration *declaration, struct m
 /* Compiles and runs `files->files[entry]` in a fresh state. ML_ESCRIPT with "file:line:
  * message" when it does not compile or load, breaks a limit, is bytecode, or returns something
  * that is neither a controller nor a table (a module for others). `out` has one reference.
- * `cluster` NULL: only to read the declaration (moonloop check). */
-ML_NODISCARD int ml_script_load(struct ml_services *cluster, const struct ml_script_limits *limits,
+ * `services` NULL: only to read the declaration (moonloop check). */
+ML_NODISCARD int ml_script_load(struct ml_services *services, const struct ml_script_limits *limits,
                                 const struct ml_script_files *files, size_t entry,
                                 struct ml_script **out, struct ml_err *err);
 struct ml_script *ml_script_ref(struct ml_script *script);

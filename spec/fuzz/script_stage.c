@@ -128,7 +128,7 @@ static struct ml_script *load(struct stage *stage, struct ml_str text, struct ml
     const struct ml_script_file file = {ML_STR("at.lua"), text};
     const struct ml_script_files files = {&file, 1};
     struct ml_script *script = NULL;
-    if (ml_script_load(&stage->cluster, &stage->limits, &files, 0, &script, err) < 0)
+    if (ml_script_load(&stage->services, &stage->limits, &files, 0, &script, err) < 0)
         return NULL;
     return script;
 }
@@ -237,16 +237,16 @@ static void open_world(struct stage *stage, struct choices *answers, enum ml_log
                                                                  .instance = "fuzz"});
     stage->gate = ml_expectations_new(&stage->keys, stage->loop, stage->client, stage->metrics,
                                       "at");
-    stage->cluster = (struct ml_services){.loop = stage->loop,
-                                          .clock = &stage->clock.clock,
-                                          .random = &stage->random,
-                                          .log = &stage->log,
-                                          .metrics = stage->metrics,
-                                          .client = stage->client,
-                                          .informers = stage->informers,
-                                          .recorder = stage->recorder};
+    stage->services = (struct ml_services){.loop = stage->loop,
+                                           .clock = &stage->clock.clock,
+                                           .random = &stage->random,
+                                           .log = &stage->log,
+                                           .metrics = stage->metrics,
+                                           .client = stage->client,
+                                           .informers = stage->informers,
+                                           .recorder = stage->recorder};
     stage->dict = ml_dict_new();
-    stage->custom = ml_custom_metrics_new(&stage->cluster, &stage->keys, "at");
+    stage->custom = ml_custom_metrics_new(&stage->services, &stage->keys, "at");
     stage->object = make_object(
         stage, "{\"apiVersion\":\"example.com/v1\",\"kind\":\"At\",\"metadata\":{\"name\":\"x\","
                "\"namespace\":\"default\",\"uid\":\"at-uid\",\"resourceVersion\":\"50\","

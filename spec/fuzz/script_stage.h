@@ -31,7 +31,7 @@ struct stage {
     struct ml_recorder *recorder;
     struct ml_keys keys;
     struct ml_expectations *gate;
-    struct ml_services cluster;
+    struct ml_services services;
     struct ml_informer *pods;
     struct ml_dict *dict;
     struct ml_object *object; /* an At */

@@ -10,7 +10,7 @@ static bool allows_one(struct ml_outbound *outbound, const char *origin)
 static struct ml_outbound one = {.allows = allows_one};
 
 /* Loads a script that declares this; the message, or "" when it is good. */
-static void load(struct ml_services *cluster, const char *declared, char out[ML_ERR_MESSAGE_MAX])
+static void load(struct ml_services *services, const char *declared, char out[ML_ERR_MESSAGE_MAX])
 {
     ML_AUTO_FREE char *text = ml_asprintf(
         "local m = require 'moonloop'\n"
@@ -21,15 +21,15 @@ static void load(struct ml_services *cluster, const char *declared, char out[ML_
     const struct ml_script_files files = {&file, 1};
     struct ml_script *script = NULL;
     struct ml_err err = ML_ERR_INIT;
-    if (ml_script_load(cluster, NULL, &files, 0, &script, &err) == 0)
+    if (ml_script_load(services, NULL, &files, 0, &script, &err) == 0)
         ml_script_unref(script);
     snprintf(out, ML_ERR_MESSAGE_MAX, "%s", err.message);
 }
 
-static void expect(struct ml_services *cluster, const char *declared, const char *message)
+static void expect(struct ml_services *services, const char *declared, const char *message)
 {
     char got[ML_ERR_MESSAGE_MAX];
-    load(cluster, declared, got);
+    load(services, declared, got);
     if (!strstr(got, message) || (!*message && *got))
         fail_msg("%s: got '%s', want '%s'", declared, got, message);
 }
@@ -39,17 +39,17 @@ static void test_http_origin_has_to_be_allowed(void **state)
     (void)state;
     struct world w;
     world_open(&w, "", NULL);
-    expect(&w.cluster, "{}", "");
-    expect(&w.cluster, "{ 'https://billing.example.com' }",
+    expect(&w.services, "{}", "");
+    expect(&w.services, "{ 'https://billing.example.com' }",
            "a.lua:2: moonloop.controller: http: scripts may not ask https://billing.example.com "
            "here: start moonloop with --allow-http https://billing.example.com");
-    w.cluster.outbound = &one;
-    expect(&w.cluster, "{ 'https://billing.example.com' }", "");
-    expect(&w.cluster, "{ 'HTTPS://Billing.Example.com/' }", "");
-    expect(&w.cluster, "{ 'https://billing.example.com', 'https://x.test' }",
+    w.services.outbound = &one;
+    expect(&w.services, "{ 'https://billing.example.com' }", "");
+    expect(&w.services, "{ 'HTTPS://Billing.Example.com/' }", "");
+    expect(&w.services, "{ 'https://billing.example.com', 'https://x.test' }",
            "may not ask https://x.test here");
     expect(NULL, "{ 'https://x.test' }", ""); /* moonloop check */
-    w.cluster.outbound = NULL;
+    w.services.outbound = NULL;
     world_close(&w);
 }
 
