@@ -3,7 +3,7 @@ local host = require "cluster.host"
 
 local M = {}
 
-local FOLDER = "spec/apiserver/recorded/"
+local FOLDER = "cluster/spec/apiserver/recorded/"
 
 
 local function read(name)
