@@ -339,7 +339,7 @@ int ml_tls_authority_open(const char *folder, struct ml_clock *clock, struct ml_
     if (r == 0 && cert.len > 0) {
         r = authority_read_valid(ml_buf_str(&cert), ml_buf_str(&key), clock, &self, err);
         if (r < 0)
-            return ml_err_wrap(err, folder);
+            return ml_err_wrap(err, "%s", folder);
     }
     if (r == 0 && !self) {
         r = ml_tls_authority_new(clock, &self, err);

@@ -201,7 +201,7 @@ static char *open_pem(struct fixture *f, const char *folder)
 static void test_tls_authority_in_a_folder_is_the_same_until_it_expires(void **state)
 {
     struct fixture *f = *state;
-    char folder[] = "/tmp/moonloop-authority-XXXXXX";
+    char folder[] = "/tmp/moonloop-%n%s-XXXXXX"; /* a name is no format */
     assert_non_null(mkdtemp(folder));
     char *key = ml_asprintf("%s/ca.key", folder), *cert = ml_asprintf("%s/ca.crt", folder);
     char *first = open_pem(f, folder), *again = open_pem(f, folder);
@@ -215,6 +215,7 @@ static void test_tls_authority_in_a_folder_is_the_same_until_it_expires(void **s
     assert_int_equal(truncate(key, 10), 0);
     char *broken = open_pem(f, folder);
     assert_non_null(strstr(broken, "the key cannot be read"));
+    assert_non_null(strstr(broken, folder));
     unlink(key);
     unlink(cert);
     rmdir(folder);
