@@ -75,12 +75,18 @@ local function service(name, port, more)
 end
 
 
--- A port of the machine's that is free now.
-local function free_port()
-  local listener = assert(socket.bind("127.0.0.1", 0))
-  local _, port = listener:getsockname()
-  listener:close()
-  return math.tointeger(tonumber(port))
+-- So many different ports of the machine that are free now.
+local function free_ports(count)
+  local listeners, ports = {}, {}
+  for i = 1, count do
+    listeners[i] = assert(socket.bind("127.0.0.1", 0))
+    local _, port = listeners[i]:getsockname()
+    ports[i] = math.tointeger(tonumber(port))
+  end
+  for _, listener in ipairs(listeners) do
+    listener:close()
+  end
+  return table.unpack(ports)
 end
 
 
@@ -212,11 +218,11 @@ describe("moonloop dev with a network of pods' own", function()
 
   it_isolated("serves ports of containers on 127.0.0.1, where they are free, and node ports", function()
     server = dev.start(OWN)
-    local free, other, taken = free_port(), free_port(), assert(socket.bind("127.0.0.1", 0))
-    local _, busy = taken:getsockname()
+    local free, other, busy = free_ports(3)
+    local taken = assert(socket.bind("127.0.0.1", busy))
     server:must("POST", CORE .. "/services", service("first", 70, { type = "NodePort" }))
     server:must("POST", PODS, server_pod("first", free, {
-      ports = { { name = "main", containerPort = free }, { containerPort = math.tointeger(tonumber(busy)) } },
+      ports = { { name = "main", containerPort = free }, { containerPort = busy } },
     }))
     server:must("POST", PODS, server_pod("second", 7777, {
       ports = { { name = "main", containerPort = 7777, hostPort = other } },
@@ -239,7 +245,7 @@ describe("moonloop dev with a network of pods' own", function()
 
   it_isolated("cuts connections to a pod that is killed, and its port is free again", function()
     server = dev.start(OWN)
-    local port = free_port()
+    local port = free_ports(1)
     server:must("POST", PODS, server_pod("victim", port))
     till_ready "victim"
     local client = assert(socket.connect("127.0.0.1", port))
