@@ -7,7 +7,7 @@
  *   an echo of status only  does not wake it: the script itself returned this status
  *   any other echo          wakes it, because the script has not seen it yet
  *
- * The filter counts how often the runs of a key change each field of each object (field_rates.h):
+ * The filter counts how often the runs of a key change each field of each object:
  *
  *   a fight          somebody else had changed the same field since this key's last run changed it;
  *                    or had deleted the object that the run makes again, or made the one that it
