@@ -1,5 +1,5 @@
-/* The states of a controller's circuit, as pure functions. controller_work.c reports hits and
- * successes, and asks before a key begins. */
+/* The states of a controller's circuit, as pure functions. controller.c reports hits and successes,
+ * and asks before a key begins. */
 #include "operator/circuit.h"
 
 #define PAUSE_FIRST_NS (1 * ML_NS_PER_S)

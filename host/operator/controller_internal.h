@@ -1,8 +1,5 @@
-/* L6 operator. A controller's struct, for the three files that it is made of. Each calls only files
- * further down this list, and others call controller.h alone:
- *   controller.c        its life, the revisions of its script, its removal
- *   controller_work.c   the way of a key from the queue to the end of its reconcile; the circuit
- *   controller_fight.c  which keys are slowed, and because of whom */
+/* L6 operator. A controller's struct, for controller.c and for the test that counts what is left of
+ * a key. */
 #pragma once
 
 #include "operator/circuit.h"
@@ -32,7 +29,7 @@ struct ml_controller {
     struct ml_keys keys; /* all that is known about each key */
     struct ml_workqueue *queue;
     struct ml_expectations *expectations;
-    struct ml_list lookups; /* of those that fight with this controller, see controller_fight.c */
+    struct ml_list lookups; /* of those that fight with this controller */
     struct ml_buf author;   /* of a change, in words */
     struct ml_payer payer;  /* of the CPU time that its script takes */
     struct ml_enqueue_filter *filter;
@@ -61,67 +58,3 @@ struct ml_controller {
     struct ml_custom_metrics *custom; /* of its script */
     struct ml_metrics_collector collector;
 };
-
-/* Log fields of a line about the controller, or about this key. */
-#define CONTROLLER_FIELDS(self)                                                                    \
-    ML_S("controller", (self)->name),                                                              \
-        ML_S("controllerKind", ml_revision_kind((self)->current)->kind)
-#define CONTROLLER_KEY_FIELDS(self, key)                                                           \
-    ML_OBJECT_FIELDS((self)->name, ml_revision_kind((self)->current)->kind, key)
-
-/* The cached object of a key; NULL when there is none. */
-static inline struct ml_object *controller_object(const struct ml_controller *self,
-                                                  struct ml_str key)
-{
-    return ml_store_get(ml_revision_store(self->current), key);
-}
-
-/* controller_work.c */
-
-/* Is the key for this replica to reconcile, now? */
-bool controller_acts(const struct ml_controller *self, struct ml_str key);
-/* Enqueues it at low priority, behind edits. */
-void controller_enqueue_at_start(struct ml_controller *self, struct ml_str key);
-/* Sets the cause in the debug line of the key's next reconcile: "start", "requeue", "retry", or the
- * kind of the object that changed, and its key. The last call counts. */
-void controller_note_cause(struct ml_controller *self, struct ml_str key, const char *what,
-                           struct ml_str object_key);
-/* Another replica reconciles the key from now on. Everything about it goes, except expectations: if
- * the key comes back, its next run still waits until the cache shows the writes of the last one. */
-void controller_release_key(struct ml_controller *self, struct ml_str key);
-/* The object of the key is gone: everything about the key goes, and so does its record; a run under
- * way keeps what it needs until its end. */
-void controller_forget_key(struct ml_controller *self, struct ml_str key);
-/* A limit ended the script's reconcile of `object`; NULL: a function of watches or when. */
-void controller_limit_hit(struct ml_controller *self, struct ml_object *object,
-                          const struct ml_err *err);
-/* Somebody edited an object: an open circuit tries it soon. */
-void controller_hurry_probe(struct ml_controller *self);
-/* The script did its work, or there is a new one. */
-void controller_circuit_close(struct ml_controller *self);
-/* The enqueue filter. After the expectations. */
-void controller_make_filter(struct ml_controller *self);
-/* Does as the filter decided: enqueues the key, reports that it is slowed. Frees the verdict. */
-void controller_follow_verdict(struct ml_controller *self, struct ml_str key,
-                               struct ml_verdict *verdict);
-/* Logs, once for each revision, that its runs have no read sets any more. */
-void controller_report_reads_off(struct ml_controller *self);
-/* Begins keys until the limits are reached. The queue's `ready`. */
-void controller_pump(void *controller);
-/* Cancels all running reconciles. */
-void controller_cancel_work(struct ml_controller *self);
-/* Ends a controller that should stop, when no reconcile runs any more. */
-void controller_end_when_idle(struct ml_controller *self);
-
-/* controller_fight.c */
-
-/* The author of the change, for the enqueue filter. */
-const char *controller_author_of(void *controller, struct ml_str key,
-                                 const struct ml_change *change, bool *own);
-/* Reports that a key is slowed: in the log, by an Event, and by a metric. */
-void controller_key_slowed(struct ml_controller *self, struct ml_str key,
-                           const struct ml_slowed *slowed);
-void controller_key_hot(struct ml_controller *self, struct ml_str key);
-/* Ends the look-ups of managers for this key, or all of them. */
-void controller_forget_lookups(struct ml_controller *self, struct ml_str key);
-void controller_cancel_lookups(struct ml_controller *self);

@@ -1,5 +1,4 @@
-/* The read sets of a controller's keys (read_sets.h). Keys whose runs read the same share one.
- * controller_work.c puts them in and asks; controller.c drops them. */
+/* The read sets of a controller's keys (read_sets.h). Keys whose runs read the same share one. */
 #include "operator/read_sets.h"
 
 #include "codec/json.h"

@@ -1,4 +1,4 @@
-/* Gives turns to script code. Controllers and sources are its payers (operator/controller_work.c,
+/* Gives turns to script code. Controllers and sources are its payers (operator/controller.c,
  * operator/loader.c). */
 #include "state/turns.h"
 

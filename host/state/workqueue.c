@@ -1,4 +1,4 @@
-/* The keys of one controller that wait to be reconciled. operator/controller_work.c takes them. */
+/* The keys of one controller that wait to be reconciled. operator/controller.c takes them. */
 #include "state/workqueue.h"
 
 #include "base/heap.h"

@@ -183,7 +183,7 @@ static void not_verified(void *context, const struct ml_err *err)
     fail();
 }
 
-/* A run, as controller_work.c has it. The caches show all that the one before it wrote. */
+/* A run, as controller.c has it. The caches show all that the one before it wrote. */
 static void run_begins(struct wakes_world *self)
 {
     ml_expectations_clear(self->expectations, self->key);
