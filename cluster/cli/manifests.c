@@ -6,7 +6,7 @@
 #include "codec/json.h"
 #include "codec/json_diff.h"
 #include "include/moonloop.h"
-#include "operator/loader.h"
+#include "operator/load.h"
 #include "operator/webhook_manifests.h"
 #include "operator/webhooks.h"
 
@@ -362,21 +362,21 @@ static void print_script(struct manifests *self, const struct ml_script *script)
 static void print_path(struct manifests *self, const char *path)
 {
     ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
-    ML_AUTO(ml_batch_fini) struct ml_batch batch = {.files = ML_FILES_INIT};
-    const struct ml_batch_opts opts = {.limits = &self->limits};
+    ML_AUTO(ml_load_fini) struct ml_load load = {.files = ML_FILES_INIT};
+    const struct ml_load_opts opts = {.limits = &self->limits};
     struct ml_err err = ML_ERR_INIT;
     if (ml_files_read(&files, &ml_files_scripts, path, &err) < 0) {
         fail(self, &err);
         return;
     }
-    ml_batch_load(&batch, &files, &opts);
+    ml_load_all(&load, &files, &opts);
     for (size_t i = 0; i < files.refused_count; i++)
         fail(self, &files.refused[i].err);
     for (size_t i = 0; i < files.count; i++) {
-        if (batch.entries[i].verdict == ML_BATCH_REFUSED)
-            fail(self, &batch.entries[i].err);
-        else if (batch.entries[i].verdict == ML_BATCH_CONTROLLER)
-            print_script(self, batch.entries[i].script);
+        if (load.verdicts[i].outcome == ML_LOAD_REFUSED)
+            fail(self, &load.verdicts[i].err);
+        else if (load.verdicts[i].outcome == ML_LOAD_CONTROLLER)
+            print_script(self, load.verdicts[i].script);
     }
 }
 

@@ -7,7 +7,7 @@
 #include "cluster/host/server_lua.h"
 #include "codec/json.h"
 #include "include/moonloop.h"
-#include "operator/loader.h"
+#include "operator/load.h"
 #include "operator/webhook_manifests.h"
 #include "operator/webhooks.h"
 
@@ -114,20 +114,20 @@ static size_t refuse(const struct ml_err *err)
 static size_t read_scripts(struct ml_json_writer *writer, const struct rbac *rbac, const char *path)
 {
     ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
-    ML_AUTO(ml_batch_fini) struct ml_batch batch = {.files = ML_FILES_INIT};
-    const struct ml_batch_opts opts = {.limits = &rbac->limits};
+    ML_AUTO(ml_load_fini) struct ml_load load = {.files = ML_FILES_INIT};
+    const struct ml_load_opts opts = {.limits = &rbac->limits};
     struct ml_err err = ML_ERR_INIT;
     size_t bad = 0, found = 0;
     if (ml_files_read(&files, &ml_files_scripts, path, &err) < 0)
         return refuse(&err);
-    ml_batch_load(&batch, &files, &opts);
+    ml_load_all(&load, &files, &opts);
     for (size_t i = 0; i < files.refused_count; i++)
         bad += refuse(&files.refused[i].err);
     for (size_t i = 0; i < files.count; i++) {
-        if (batch.entries[i].verdict == ML_BATCH_REFUSED)
-            bad += refuse(&batch.entries[i].err);
-        else if (batch.entries[i].verdict == ML_BATCH_CONTROLLER)
-            found++, put_script(writer, batch.entries[i].script, &files);
+        if (load.verdicts[i].outcome == ML_LOAD_REFUSED)
+            bad += refuse(&load.verdicts[i].err);
+        else if (load.verdicts[i].outcome == ML_LOAD_CONTROLLER)
+            found++, put_script(writer, load.verdicts[i].script, &files);
     }
     if (bad + found == 0) {
         ml_err_set(&err, ML_EINVALID, "%s: no script with a controller in it", path);

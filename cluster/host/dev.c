@@ -31,9 +31,9 @@
 #include "include/moonloop.h"
 #include "net/tls_authority.h"
 #include "operator/files.h"
-#include "operator/loader.h"
 #include "operator/operator.h"
 #include "operator/outbound.h"
+#include "operator/source.h"
 
 /* ---- options ---- */
 
@@ -525,7 +525,7 @@ static bool is_cluster_busy(struct ml_dev *self)
     if (call_dev_lua(self, "is_busy", ML_STR(""), &answer, &err) < 0 ||
         !ml_str_is(ml_buf_str(&answer), "false"))
         return true;
-    return ml_operator_next(self->operator) < horizon;
+    return ml_scripts_next(ml_operator_scripts(self->operator)) < horizon;
 }
 
 static bool have_manifests_failed(struct ml_dev *self)
@@ -542,7 +542,7 @@ static void end_when_idle(struct ml_dev *self, bool is_ready, struct ml_buf *why
 {
     if (is_ready && have_manifests_failed(self))
         ml_err_set(self->err, ML_EINVALID, "not all manifests could be applied");
-    else if (!is_ready || ml_operator_fails(self->operator, why)) {
+    else if (!is_ready || ml_scripts_fail(ml_operator_scripts(self->operator), why)) {
         struct ml_str rest = ml_buf_str(why);
         struct ml_str line = ml_str_cut(&rest, '\n');
         ml_err_set(self->err, ML_ESCRIPT, ML_STR_FMT, ML_STR_ARG(line));
@@ -700,16 +700,16 @@ static void check_script_fields(void *context)
 static void put_expected_kinds(const char *path, struct ml_json_writer *writer)
 {
     ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
-    ML_AUTO(ml_batch_fini) struct ml_batch batch = {.files = ML_FILES_INIT};
+    ML_AUTO(ml_load_fini) struct ml_load load = {.files = ML_FILES_INIT};
     struct ml_script_limits limits = {0};
-    const struct ml_batch_opts opts = {.limits = &limits};
+    const struct ml_load_opts opts = {.limits = &limits};
     struct ml_err err;
     if (ml_files_read(&files, &ml_files_scripts, path, &err) < 0)
         return; /* the operator says so */
-    ml_batch_load(&batch, &files, &opts);
+    ml_load_all(&load, &files, &opts);
     for (size_t i = 0; i < files.count; i++)
-        if (batch.entries[i].verdict == ML_BATCH_CONTROLLER)
-            ml_local_webhooks_put_kind(ml_script_declaration(batch.entries[i].script), writer);
+        if (load.verdicts[i].outcome == ML_LOAD_CONTROLLER)
+            ml_local_webhooks_put_kind(ml_script_declaration(load.verdicts[i].script), writer);
 }
 
 /* Manifests of these kinds wait until the webhooks of their scripts are there: an object that came
@@ -740,11 +740,12 @@ static void make_dev_operator(struct ml_dev *self)
         .outbound = self->outbound,
     };
     self->operator= ml_operator_new(&opts);
-    ml_operator_on_live(self->operator, on_script_live, self);
+    struct ml_scripts *scripts = ml_operator_scripts(self->operator);
+    ml_scripts_on_live(scripts, on_script_live, self);
     for (size_t i = 0; self->opts.scripts[i]; i++) {
-        struct ml_source *source = ml_source_path_new(self->loop, self->opts.scripts[i]);
+        struct ml_source *source = ml_source_path_new(self->opts.scripts[i]);
         source->removes_missing = true;
-        ml_operator_add_source(self->operator, source);
+        ml_scripts_add_source(scripts, source);
     }
 }
 

@@ -29,10 +29,9 @@ struct registration {
 };
 
 /* One whose kind is not known yet comes when it is live. */
-static void put_manifests(void *context, const struct ml_webhook_target *target)
+static void put_manifests(struct registration *to, const struct ml_webhook_target *target)
 {
     static const struct ml_webhook_client client = {.url = URL};
-    struct registration *to = context;
     const struct ml_declaration *declaration = ml_script_declaration(target->script);
     if (!target->kind)
         return;
@@ -48,11 +47,13 @@ int ml_local_webhooks_register(struct ml_operator *operator, struct ml_server_lu
     ML_AUTO(ml_buf_fini) struct ml_buf objects = ML_BUF_INIT;
     ML_AUTO(ml_buf_fini) struct ml_buf kinds = ML_BUF_INIT;
     struct registration to;
+    struct ml_webhook_target target;
     ml_json_writer_init(&to.objects, &objects);
     ml_json_writer_init(&to.kinds, &kinds);
     ml_json_begin_array(&to.objects);
     ml_json_begin_array(&to.kinds);
-    ml_operator_webhooks(operator, put_manifests, &to);
+    for (size_t at = 0; ml_scripts_next_webhook(ml_operator_scripts(operator), &at, &target);)
+        put_manifests(&to, &target);
     ml_json_end_array(&to.objects);
     ml_json_end_array(&to.kinds);
     ML_AUTO_FREE char *both = ml_asprintf("{\"objects\":%s,\"kinds\":%s}", ml_buf_cstr(&objects),
@@ -80,7 +81,7 @@ static void answer_review(struct ml_operator *operator, const char * path, struc
     enum ml_webhook webhook;
     struct ml_str name;
     if (!ml_webhook_parse(ml_str_of(path), &webhook, &name) ||
-        !ml_operator_webhook(operator, name, &target)) {
+        !ml_scripts_webhook(ml_operator_scripts(operator), name, &target)) {
         put_answer(out, 404, "text/plain", ML_STR("no script of this name has been loaded"));
         return;
     }
@@ -92,9 +93,8 @@ static void answer_review(struct ml_operator *operator, const char * path, struc
     ml_review_free(asked);
 }
 
-static void put_target(void *context, const struct ml_webhook_target *target)
+static void put_target(struct ml_json_writer *writer, const struct ml_webhook_target *target)
 {
-    struct ml_json_writer *writer = context;
     const struct ml_declaration *declaration = ml_script_declaration(target->script);
     const struct ml_gvk *gvk = &declaration->kinds[0].gvk;
     ML_AUTO_FREE char *api_version = ml_asprintf(ML_STR_FMT "%s" ML_STR_FMT, ML_STR_ARG(gvk->group),
@@ -131,11 +131,13 @@ static int lua_scripts(void *context, struct ml_str argument, struct ml_buf *res
 {
     struct ml_operator *const *operator= context;
     struct ml_json_writer writer;
+    struct ml_webhook_target target;
     (void)argument, (void)err;
     ml_json_writer_init(&writer, result);
     ml_json_begin_array(&writer);
-    if (*operator)
-        ml_operator_webhooks(*operator, put_target, &writer);
+    for (size_t at = 0;
+         *operator&& ml_scripts_next_webhook(ml_operator_scripts(*operator), &at, &target);)
+        put_target(&writer, &target);
     ml_json_end_array(&writer);
     return 0;
 }

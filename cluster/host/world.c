@@ -164,9 +164,10 @@ static void world_source_read(void *context)
         ml_source_notify_trouble(&self->source, &err);
 }
 
-static void world_source_start(struct ml_source *source)
+static void world_source_start(struct ml_source *source, struct ml_services *services)
 {
     struct world_source *self = ml_container_of(source, struct world_source, source);
+    (void)services;
     ml_task_defer(&self->read, self->loop);
 }
 
@@ -263,10 +264,10 @@ static void make_world_operator(struct ml_world *world)
         .outbound = world->outbound,
     };
     world->operator= ml_operator_new(&opts);
-    ml_operator_on_live(world->operator, on_script_live, world);
+    struct ml_scripts *scripts = ml_operator_scripts(world->operator);
+    ml_scripts_on_live(scripts, on_script_live, world);
     for (size_t i = 0; world->scripts[i]; i++)
-        ml_operator_add_source(world->operator,
-                               ml_world_source_new(world->loop, world->scripts[i]));
+        ml_scripts_add_source(scripts, ml_world_source_new(world->loop, world->scripts[i]));
     world->life = LIFE_AHEAD;
 }
 

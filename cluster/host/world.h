@@ -9,7 +9,6 @@
 #include "cluster/host/apiserver.h"
 #include "cluster/host/transport_embedded.h"
 #include "operator/operator.h"
-#include "operator/source.h"
 
 struct ml_world;
 

@@ -27,7 +27,7 @@ struct check {
 /* The scripts of one path. */
 struct checked {
     struct ml_files files;
-    struct ml_batch batch;
+    struct ml_load load;
     bool *is_wrong; /* by file: it reads a field that there is not */
 };
 
@@ -101,8 +101,8 @@ static bool *find_used_files(const struct checked *checked)
     bool *used = ml_zalloc((checked->files.count + 1) * sizeof *used);
     for (size_t i = 0; i < checked->files.count; i++)
         for (size_t j = 0; j < checked->files.count && !used[i]; j++)
-            used[i] = checked->batch.entries[j].verdict == ML_BATCH_CONTROLLER &&
-                      ml_script_loaded_file(checked->batch.entries[j].script,
+            used[i] = checked->load.verdicts[j].outcome == ML_LOAD_CONTROLLER &&
+                      ml_script_loaded_file(checked->load.verdicts[j].script,
                                             checked->files.files[i].name);
     return used;
 }
@@ -123,32 +123,32 @@ static void check_files(struct check *check, struct checked *checked)
     for (size_t i = 0; i < checked->files.refused_count; i++)
         count_bad(check, &checked->files.refused[i].err);
     for (size_t i = 0; i < checked->files.count; i++) {
-        const struct ml_batch_entry *entry = &checked->batch.entries[i];
-        if (entry->verdict == ML_BATCH_REFUSED)
-            count_bad(check, &entry->err);
-        else if (entry->verdict == ML_BATCH_CONTROLLER)
-            check_controller(check, entry->script, reads_wrongly(checked, entry->script));
+        const struct ml_load_verdict *verdict = &checked->load.verdicts[i];
+        if (verdict->outcome == ML_LOAD_REFUSED)
+            count_bad(check, &verdict->err);
+        else if (verdict->outcome == ML_LOAD_CONTROLLER)
+            check_controller(check, verdict->script, reads_wrongly(checked, verdict->script));
     }
 }
 
 static void check_path(struct check *check, const struct ml_script_limits *limits, const char *path)
 {
-    struct checked checked = {.files = ML_FILES_INIT, .batch = {.files = ML_FILES_INIT}};
-    const struct ml_batch_opts opts = {.limits = limits};
+    struct checked checked = {.files = ML_FILES_INIT, .load = {.files = ML_FILES_INIT}};
+    const struct ml_load_opts opts = {.limits = limits};
     struct ml_err err = ML_ERR_INIT;
     if (ml_files_read(&checked.files, &ml_files_scripts, path, &err) < 0) {
         count_bad(check, &err);
         return;
     }
     checked.is_wrong = ml_zalloc((checked.files.count + 1) * sizeof *checked.is_wrong);
-    ml_batch_load(&checked.batch, &checked.files, &opts);
+    ml_load_all(&checked.load, &checked.files, &opts);
     check_files(check, &checked);
     if (checked.files.count + checked.files.refused_count == 0) {
         ml_err_set(&err, ML_EINVALID, "%s: no script in it", path);
         count_bad(check, &err);
     }
     free(checked.is_wrong);
-    ml_batch_fini(&checked.batch);
+    ml_load_fini(&checked.load);
     ml_files_fini(&checked.files);
 }
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cli/command.h"
-#include "operator/loader.h"
+#include "operator/load.h"
 
 /* A read of a field that its kind does not have, with the line that is printed for it. */
 typedef void ml_wrong_read(void *context, const char *file, const char *text);

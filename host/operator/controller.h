@@ -3,7 +3,6 @@
  * reconciles; running reconciles of the old revision end in its own Lua state. */
 #pragma once
 
-#include "operator/revision.h"
 #include "operator/webhook_review.h"
 
 struct ml_controller;

@@ -460,10 +460,11 @@ static void host_make_operator(struct moonloop *self)
         .outbound = self->outbound,
     };
     self->operator= ml_operator_new(&opts);
+    struct ml_scripts *scripts = ml_operator_scripts(self->operator);
     for (size_t i = 0; self->opts.scripts[i]; i++)
-        ml_operator_add_path(self->operator, self->opts.scripts[i]);
+        ml_scripts_add_source(scripts, ml_source_path_new(self->opts.scripts[i]));
     for (size_t i = 0; self->opts.scripts_configmaps[i]; i++)
-        ml_operator_add_configmap(self->operator, self->opts.scripts_configmaps[i]);
+        ml_scripts_add_source(scripts, ml_source_configmap_new(self->opts.scripts_configmaps[i]));
 }
 
 static int host_open_outbound(struct moonloop *self)
@@ -516,23 +517,21 @@ static int host_open_endpoints(struct moonloop *self)
     return 0;
 }
 
-static void find_any_webhook(void *context, const struct ml_webhook_target *target)
-{
-    *(const struct ml_declaration **)context = ml_script_declaration(target->script);
-}
-
 /* Of a host that serves none: told once. */
 static void host_on_webhooks_unserved(void *context)
 {
     struct moonloop *self = context;
+    struct ml_scripts *scripts = ml_operator_scripts(self->operator);
     const struct ml_declaration *declaration = NULL;
-    ml_operator_webhooks(self->operator, find_any_webhook, &declaration);
+    struct ml_webhook_target target;
+    for (size_t cursor = 0; ml_scripts_next_webhook(scripts, &cursor, &target);)
+        declaration = ml_script_declaration(target.script);
     if (!declaration)
         return;
     ml_warn(&self->log, "host",
             "a script has webhooks, which are not served without --webhook-bind-address",
             ML_S("controller", declaration->name), ML_S("script", declaration->file));
-    ml_operator_on_live(self->operator, NULL, NULL);
+    ml_scripts_on_live(scripts, NULL, NULL);
 }
 
 static int host_open_webhooks(struct moonloop *self)
@@ -540,7 +539,7 @@ static int host_open_webhooks(struct moonloop *self)
     const struct moonloop_opts *given = &self->opts;
     const char *address = given->webhook_bind_address, *ns = given->webhook_namespace;
     if (!address || !*address || strcmp(address, "0") == 0) {
-        ml_operator_on_live(self->operator, host_on_webhooks_unserved, self);
+        ml_scripts_on_live(ml_operator_scripts(self->operator), host_on_webhooks_unserved, self);
         return 0;
     }
     if (!ns)

@@ -3,7 +3,6 @@
  * one against the embedded server. */
 #include "operator/operator.h"
 
-#include "operator/scripts.h"
 #include "operator/shutdown.h"
 #include "state/election.h"
 #include "state/writer.h"
@@ -47,6 +46,15 @@ static int operator_may_write(void *context, const char *method, const char *pat
     return self->services.shard ? ml_shard_fence(self->services.shard, method, path, err) : 0;
 }
 
+/* This process became the leader, or the wall clock was set. */
+static void resync_all(struct ml_operator *self)
+{
+    struct ml_controller *all[ML_CONTROLLERS_MAX];
+    size_t count = ml_scripts_controllers(self->scripts, all);
+    for (size_t i = 0; i < count; i++)
+        ml_controller_resync(all[i]);
+}
+
 /* ---- one of several replicas ---- */
 
 /* client-go's words (tools/leaderelection/resourcelock). */
@@ -77,19 +85,27 @@ static void operator_on_leading(void *context)
     struct ml_operator *self = context;
     self->services.standby = false;
     record_lease_event(self, "became leader");
-    ml_scripts_resync(self->scripts);
+    resync_all(self);
 }
 
 static void operator_on_shard_changed(void *context)
 {
     struct ml_operator *self = context;
-    ml_scripts_reshard(self->scripts);
+    struct ml_controller *all[ML_CONTROLLERS_MAX];
+    size_t count = ml_scripts_controllers(self->scripts, all);
+    for (size_t i = 0; i < count; i++)
+        ml_controller_reshard(all[i]);
 }
 
 static bool operator_hand_keys_over(void *context, bool cut)
 {
     struct ml_operator *self = context;
-    return ml_scripts_hand_over(self->scripts, cut);
+    struct ml_controller *all[ML_CONTROLLERS_MAX];
+    size_t count = ml_scripts_controllers(self->scripts, all);
+    bool idle = true;
+    for (size_t i = 0; i < count; i++)
+        idle = ml_controller_hand_over(all[i], cut) && idle;
+    return idle;
 }
 
 static const struct ml_election_handler election_handler = {operator_on_leading,
@@ -149,7 +165,7 @@ static void check_wall_clock(void *context)
     self->wall_ahead_ns += delta_ns;
     ml_info(self->services.log, "host", "the wall clock was set; reconciling all objects again",
             ML_F("seconds", (double)delta_ns / (double)ML_NS_PER_S));
-    ml_scripts_resync(self->scripts);
+    resync_all(self);
 }
 
 /* ---- shutdown ---- */
@@ -293,19 +309,9 @@ void ml_operator_free(struct ml_operator *self)
     free(self);
 }
 
-void ml_operator_add_path(struct ml_operator *self, const char *path)
+struct ml_scripts *ml_operator_scripts(struct ml_operator *self)
 {
-    ml_scripts_add_source(self->scripts, ml_source_path_new(self->services.loop, path));
-}
-
-void ml_operator_add_configmap(struct ml_operator *self, const char *where)
-{
-    ml_scripts_add_source(self->scripts, ml_source_configmap_new(&self->services, where));
-}
-
-void ml_operator_add_source(struct ml_operator *self, struct ml_source *source)
-{
-    ml_scripts_add_source(self->scripts, source);
+    return self->scripts;
 }
 
 void ml_operator_start(struct ml_operator *self)
@@ -350,37 +356,9 @@ bool ml_operator_serves(struct ml_operator *self, struct ml_buf *why)
     return self->has_served;
 }
 
-int64_t ml_operator_next(const struct ml_operator *self)
-{
-    return ml_scripts_next(self->scripts);
-}
-
-bool ml_operator_fails(const struct ml_operator *self, struct ml_buf *why)
-{
-    return ml_scripts_fail(self->scripts, why);
-}
-
-bool ml_operator_webhook(const struct ml_operator *self, struct ml_str name,
-                         struct ml_webhook_target *out)
-{
-    return ml_scripts_webhook(self->scripts, name, out);
-}
-
-void ml_operator_webhooks(const struct ml_operator *self,
-                          void (*each)(void *context, const struct ml_webhook_target *target),
-                          void *context)
-{
-    ml_scripts_webhooks(self->scripts, each, context);
-}
-
 bool ml_operator_leads(const struct ml_operator *self)
 {
     return !self->services.standby && !self->closed;
-}
-
-void ml_operator_on_live(struct ml_operator *self, void (*changed)(void *context), void *context)
-{
-    ml_scripts_on_live(self->scripts, changed, context);
 }
 
 struct ml_client *ml_operator_client(struct ml_operator *self)

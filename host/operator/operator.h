@@ -7,9 +7,7 @@
  *   stop    in the steps of shutdown.h */
 #pragma once
 
-#include "operator/crash_marker.h"
-#include "operator/source.h"
-#include "operator/webhook_review.h"
+#include "operator/scripts.h"
 #include "state/lease.h"
 
 struct ml_operator;
@@ -49,11 +47,8 @@ struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts);
 /* Cancels what is running; NULL is fine. Free the transport after it. */
 void ml_operator_free(struct ml_operator *self);
 
-/* Where scripts come from; before the start. `where` has been checked. */
-void ml_operator_add_path(struct ml_operator *self, const char *path);
-void ml_operator_add_configmap(struct ml_operator *self, const char *where);
-void ml_operator_add_source(struct ml_operator *self,
-                            struct ml_source *source); /* takes ownership */
+/* Borrowed. Add its sources before the start. */
+struct ml_scripts *ml_operator_scripts(struct ml_operator *self);
 void ml_operator_start(struct ml_operator *self);
 
 /* Ends reconciles, sends Events and gives the Lease back, all within `drain_ns`; then calls `done`
@@ -71,22 +66,8 @@ bool ml_operator_ready(const struct ml_operator *self, struct ml_buf *why);
  * (docs/decisions/0028). */
 bool ml_operator_serves(struct ml_operator *self, struct ml_buf *why);
 
-/* When the next reconcile is due, as ml_scripts_next. */
-int64_t ml_operator_next(const struct ml_operator *self);
-
-/* As ml_scripts_fail: which objects could not be reconciled so far and why, and which sources have
- * no script. */
-bool ml_operator_fails(const struct ml_operator *self, struct ml_buf *why);
-
-/* As ml_scripts_webhook, ml_scripts_webhooks and ml_scripts_on_live. */
-bool ml_operator_webhook(const struct ml_operator *self, struct ml_str name,
-                         struct ml_webhook_target *out);
-void ml_operator_webhooks(const struct ml_operator *self,
-                          void (*each)(void *context, const struct ml_webhook_target *target),
-                          void *context);
 /* Does this process write, as the one that leads, or as one that shares the keys, or alone? */
 bool ml_operator_leads(const struct ml_operator *self);
-void ml_operator_on_live(struct ml_operator *self, void (*changed)(void *context), void *context);
 
 struct ml_client *ml_operator_client(struct ml_operator *self);       /* borrowed */
 struct ml_informers *ml_operator_informers(struct ml_operator *self); /* borrowed */

@@ -1,197 +1,621 @@
-/* All scripts of a host: its sources, each with the loader of its files, and the entry of each file
- * (scripts_slot.c). */
-#include "operator/scripts_internal.h"
+/* All scripts of a host: sources deliver sets of files, which are loaded in turns of the event
+ * loop; each file has an entry, with the controller of its script. A controller ends because its
+ * author wants it removed or because its script has another name now: its finalizers go first, then
+ * it stops, and the author reads what stays behind. */
+#include "operator/scripts.h"
 
 #include "base/escape.h"
+
+#define SOURCES_MAX 64
 
 /* An editor or git may put a file back that it has just taken away. */
 #define MISSING_NS ML_NS_PER_S
 
-/* ---- one source: each file that was judged goes to its slot ---- */
+/* One file of one source, and its controller. */
+struct entry {
+    struct ml_source *source;
+    char *file;
+    struct ml_controller *controller; /* NULL until a version was good */
+    struct ml_controller *successor;  /* same file, other name: takes over when it is live */
+    uint64_t fingerprint;             /* of the version offered last */
+    uint64_t refused;                 /* of the set refused last; 0: the newest is not refused */
+    uint64_t refused_text;            /* of the text of the file in that set */
+    struct ml_err why;                /* why the newest version was refused */
+    bool missing;                     /* the file is gone from its source */
+    char *removed;                    /* the name of its controller, which was removed; or NULL */
+    size_t draining;                  /* controllers of it in ml_scripts.draining */
+    bool dead;                        /* freed when those have ended */
+    struct ml_list node;
+};
 
-/* A version that runs is not loaded again while the files it was made from are unchanged; one that
- * was refused, while the whole set is. */
-static bool feed_knows(void *context, const struct ml_batch *batch, size_t index,
-                       struct ml_batch_entry *entry)
+struct ml_scripts {
+    struct ml_services *services;
+    struct ml_script_limits limits;
+    struct ml_crash_marker *marker; /* NULL: none is kept */
+    struct ml_list sources;
+    size_t source_count;
+    struct ml_list entries;
+    struct ml_list dead; /* entries */
+    /* Removed, or replaced by controllers of other names; freed when their finalizers are gone and
+     * their reconciles have ended. */
+    struct ml_controller *draining[ML_CONTROLLERS_MAX];
+    size_t draining_count;
+    bool stopping;
+    size_t running; /* controllers that have not stopped yet */
+    void (*stopped)(void *context);
+    void *stopped_context;
+    struct ml_task stopped_task;
+    struct ml_metric_family *refusals;
+    struct ml_metric_family *refused; /* 1: what its source has is not what runs */
+    struct ml_metric_family *quarantines;
+    struct ml_metric_family *loads;
+    struct ml_metric *without_file, *not_working;
+    struct ml_metrics_collector collector;
+    void (*live)(void *context); /* NULL: nobody asked */
+    void *live_context;
+};
+
+/* ---- an entry ---- */
+
+/* The newest good version: offered, or else current; or NULL. Borrowed. */
+static struct ml_script *entry_script(const struct entry *entry)
 {
-    const struct feed *feed = context;
-    const struct slot *slot = slot_find(feed, batch->files.files[index].name);
-    struct ml_script *script = slot ? slot_script(slot) : NULL;
-    if (slot && slot->refused && slot->refused == batch->fingerprint) {
-        entry->verdict = ML_BATCH_REFUSED;
-        entry->err = slot->why;
-        return true;
+    const struct ml_controller *controller = entry->successor ? entry->successor
+                                                              : entry->controller;
+    if (!controller)
+        return NULL;
+    struct ml_script *offered = ml_controller_offered(controller);
+    return offered ? offered : ml_controller_current(controller);
+}
+
+/* A version of it is live. */
+static bool entry_works(const struct entry *entry)
+{
+    return entry->controller && ml_controller_current(entry->controller);
+}
+
+/* NULL: there is none. */
+static struct entry *entry_find(const struct ml_source *source, struct ml_str file)
+{
+    ml_list_each_entry (struct entry, entry, &source->scripts->entries)
+        if (entry->source == source && ml_str_is(file, entry->file))
+            return entry;
+    return NULL;
+}
+
+static struct entry *entry_get(struct ml_source *source, struct ml_str file)
+{
+    struct entry *entry = entry_find(source, file);
+    if (entry)
+        return entry;
+    entry = ml_new(struct entry);
+    entry->source = source;
+    entry->file = ml_str_dup(file);
+    entry->why = ML_ERR_INIT;
+    ml_list_push(&source->scripts->entries, &entry->node);
+    /* At 0 until it happens: increase() sees the first refusal of a file that was good before. */
+    (void)ml_metric_with(source->scripts->refusals, ml_metric_labels(entry->file));
+    (void)ml_metric_with(source->scripts->quarantines, ml_metric_labels(entry->file));
+    return entry;
+}
+
+/* Sets the gauge: is what its source has not what runs? */
+static void entry_show_refused(const struct entry *entry, bool refused)
+{
+    ml_metric_set(ml_metric_with(entry->source->scripts->refused, ml_metric_labels(entry->file)),
+                  refused);
+}
+
+static void source_report(struct ml_source *source, bool warning, const char *reason,
+                          const char *note)
+{
+    if (source->class->report)
+        source->class->report(source, warning, reason, note);
+}
+
+/* Says so in the log, as a metric, and as an Event for the author. `last_good`: the version that is
+ * about to run instead, or NULL. */
+static void entry_refuse(struct entry *entry, const struct ml_err *err, bool quarantined,
+                         const struct ml_script *last_good)
+{
+    struct ml_scripts *self = entry->source->scripts;
+    const char *message = entry_works(entry) || last_good
+                              ? "script refused; the last good version keeps running"
+                              : "script refused";
+    entry->why = *err;
+    ml_error(self->services->log, "scripts", message, ML_S("source", entry->source->name),
+             ML_ERR_FIELDS(err), ML_S("script", entry->file));
+    ml_metric_add(ml_metric_with(self->refusals, ml_metric_labels(entry->file)), 1);
+    entry_show_refused(entry, true);
+    if (quarantined)
+        ml_metric_add(ml_metric_with(self->quarantines, ml_metric_labels(entry->file)), 1);
+    source_report(entry->source, true, quarantined ? "ScriptQuarantined" : "ScriptRefused",
+                  err->message);
+}
+
+static void entry_drop_successor(struct entry *entry)
+{
+    if (!entry->successor)
+        return;
+    entry->source->scripts->running--;
+    ml_controller_free(ml_take(&entry->successor));
+}
+
+/* Its controllers go with it; while some of them drain, it stays among the dead ones. */
+static void entry_free(struct entry *entry)
+{
+    ml_list_remove(&entry->node);
+    if (!entry->dead)
+        entry_show_refused(entry, false);
+    entry_drop_successor(entry);
+    ml_controller_free(ml_take(&entry->controller));
+    if (entry->draining > 0) { /* they refer to it */
+        entry->dead = true;
+        ml_list_push(&entry->source->scripts->dead, &entry->node);
+        return;
     }
-    if (!script || slot->refused ||
-        ml_files_fingerprint(&batch->files, script) != slot->fingerprint)
+    free(entry->removed);
+    free(entry->file);
+    free(entry);
+}
+
+/* For a file that never was a controller and is gone, or is a module: readiness must not wait for
+ * it. NULL is fine. */
+static void entry_free_unless_controller(struct entry *entry)
+{
+    if (entry && !entry->controller)
+        entry_free(entry);
+}
+
+/* ---- the end of a controller ---- */
+
+/* The controller of the entry ends: first its finalizers go, if it `removes_finalizers` and no
+ * other one takes them over, then it stops. */
+static void entry_drain(struct entry *entry, struct ml_controller *controller,
+                        bool removes_finalizers)
+{
+    struct ml_scripts *self = entry->source->scripts;
+    ml_assert(self->draining_count < ML_CONTROLLERS_MAX);
+    self->draining[self->draining_count++] = controller;
+    entry->draining++;
+    if (removes_finalizers && ml_controller_current(controller))
+        ml_controller_remove(controller);
+    else
+        ml_controller_stop(controller);
+}
+
+static void entry_report_removed(const struct entry *entry, const struct ml_controller *controller,
+                                 size_t count)
+{
+    const struct ml_scripts *self = entry->source->scripts;
+    const char *name = ml_controller_name(controller), *kind;
+    size_t objects = ml_controller_objects(controller, &kind);
+    ML_AUTO_FREE char *note = ml_asprintf(
+        "%s: controller %s is removed; moonloop.dev/%s was taken off %zu objects; what stays: %zu "
+        "objects of %s, and the objects that they own",
+        entry->file, name, name, count, objects, kind);
+    ml_info(self->services->log, "scripts", "controller is removed; its objects stay",
+            ML_S("controller", name), ML_S("controllerKind", kind),
+            ML_S("source", entry->source->name), ML_S("script", entry->file),
+            ML_I("finalizers", (int64_t)count), ML_I("objects", (int64_t)objects));
+    source_report(entry->source, false, "ControllerRemoved", note);
+}
+
+/* Files that were refused because of its name may be good now, and its own may be back. */
+static void scripts_look_again(struct ml_scripts *self)
+{
+    ml_list_each_entry (struct entry, entry, &self->entries)
+        entry->refused = 0;
+    ml_list_each_entry (struct ml_source, each, &self->sources)
+        if (!self->stopping && each->class->again)
+            each->class->again(each);
+}
+
+static void entry_on_removed(void *context, struct ml_controller *controller, size_t count)
+{
+    struct entry *entry = context;
+    struct ml_scripts *self = entry->source->scripts;
+    bool has_successor = controller != entry->controller; /* and drains */
+    if (!has_successor || count > 0)
+        entry_report_removed(entry, controller, count);
+    ml_controller_stop(controller);
+    if (!has_successor) {
+        entry->controller = NULL;
+        entry_drain(entry, controller, true);
+        free(entry->removed);
+        entry->removed = ml_strdup(ml_controller_name(controller));
+        if (entry->missing)
+            entry_free(entry);
+    }
+    scripts_look_again(self);
+}
+
+/* Is the finalizer of a controller of that name being taken off, as another one took over? One that
+ * begins meanwhile would lose its own. */
+static bool scripts_remove_name(const struct ml_scripts *self, const char *name)
+{
+    for (size_t i = 0; i < self->draining_count; i++)
+        if (ml_controller_is_removed(self->draining[i]) &&
+            strcmp(ml_controller_name(self->draining[i]), name) == 0)
+            return true;
+    return false;
+}
+
+/* Is the controller of that name to be removed? */
+static bool source_removes(const struct ml_source *source, const char *name)
+{
+    for (struct ml_str rest = ml_str_of(source->removed); rest.ptr;)
+        if (ml_str_is(ml_str_trim(ml_str_cut(&rest, ',')), name))
+            return true;
+    return false;
+}
+
+/* The controller was removed, and its source still says so. */
+static bool entry_stays_removed(const struct entry *entry, const char *name)
+{
+    return entry->removed && strcmp(entry->removed, name) == 0 &&
+           source_removes(entry->source, name);
+}
+
+/* Begins to remove its controller, unless that is being done. */
+static void entry_remove(struct entry *entry)
+{
+    struct ml_controller *controller = entry->controller;
+    if (!controller || ml_controller_is_removed(controller))
+        return;
+    ml_info(entry->source->scripts->services->log, "scripts", "controller is being removed",
+            ML_S("controller", ml_controller_name(controller)), ML_S("source", entry->source->name),
+            ML_S("script", entry->file));
+    ml_controller_remove(controller);
+}
+
+/* ---- versions ---- */
+
+static bool controller_has_name(const struct ml_controller *controller, const char *name)
+{
+    return controller && strcmp(ml_controller_name(controller), name) == 0;
+}
+
+/* Another file whose controller has the name, or NULL. */
+static const struct entry *entry_with_name(const struct entry *mine, const char *name)
+{
+    ml_list_each_entry (struct entry, entry, &mine->source->scripts->entries)
+        if (entry != mine && (controller_has_name(entry->controller, name) ||
+                              controller_has_name(entry->successor, name)))
+            return entry;
+    return NULL;
+}
+
+/* Does it say that it was the other one formerly? */
+static bool takes_over(const struct ml_controller *controller, const struct ml_controller *other)
+{
+    struct ml_script *script = ml_controller_current(controller);
+    return script && ml_declaration_is_called(ml_script_declaration(script),
+                                              ml_str_of(ml_controller_name(other)));
+}
+
+static void entry_on_live(void *context, struct ml_controller *controller, bool first)
+{
+    struct entry *entry = context;
+    struct ml_scripts *self = entry->source->scripts;
+    if (controller == entry->successor) {
+        if (entry->controller) /* it was not removed meanwhile */
+            entry_drain(entry, entry->controller, !takes_over(controller, entry->controller));
+        entry->controller = ml_take(&entry->successor);
+        free(ml_take(&entry->removed));
+    }
+    const char *name = ml_controller_name(controller);
+    ML_AUTO_FREE char *note = ml_asprintf("%s: controller %s runs the new version", entry->file,
+                                          name);
+    ml_info(self->services->log, "scripts", first ? "script is live" : "new version is live",
+            ML_S("controller", name), ML_S("source", entry->source->name),
+            ML_S("script", entry->file));
+    ml_metric_add(ml_metric_with(self->loads, ml_metric_labels(name)), 1);
+    source_report(entry->source, false, "ScriptLoaded", note);
+    if (self->live)
+        self->live(self->live_context);
+}
+
+static void entry_on_circuit(void *context, struct ml_controller *controller, bool open,
+                             const char *note)
+{
+    struct entry *entry = context;
+    if (controller == entry->controller)
+        source_report(entry->source, open, open ? "CircuitOpen" : "CircuitClosed", note);
+}
+
+static void entry_on_stopped(void *context, struct ml_controller *controller)
+{
+    struct entry *entry = context;
+    struct ml_scripts *self = entry->source->scripts;
+    for (size_t i = 0; i < self->draining_count; i++) {
+        if (self->draining[i] != controller)
+            continue;
+        self->draining[i] = self->draining[--self->draining_count];
+        ml_controller_free(controller);
+        if (--entry->draining == 0 && entry->dead)
+            entry_free(entry);
+        break;
+    }
+    if (--self->running == 0 && self->stopping)
+        ml_task_defer(&self->stopped_task, self->services->loop);
+}
+
+static const struct ml_controller_handler controller_handler = {
+    .live = entry_on_live,
+    .circuit = entry_on_circuit,
+    .removed = entry_on_removed,
+    .stopped = entry_on_stopped,
+};
+
+static struct ml_controller *entry_new_controller(struct entry *entry, const char *name)
+{
+    struct ml_scripts *self = entry->source->scripts;
+    self->running++;
+    (void)ml_metric_with(self->loads, ml_metric_labels(name));
+    return ml_controller_new(self->services, name, &controller_handler, entry);
+}
+
+/* Names of the controllers that keep running without a file: "a, b, c". Returns how many. */
+static size_t scripts_list_without_file(const struct ml_scripts *self, struct ml_buf *names)
+{
+    size_t count = 0;
+    ml_list_each_entry (const struct entry, entry, &self->entries) {
+        if (!entry->controller || entry->removed ||
+            (!entry->missing && !entry->source->trouble.kind))
+            continue;
+        ml_buf_printf(names, "%s%s", count++ ? ", " : "", ml_controller_name(entry->controller));
+    }
+    return count;
+}
+
+static bool entry_has_room(struct entry *entry, struct ml_err *err)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf names = ML_BUF_INIT;
+    if (entry->source->scripts->running < ML_CONTROLLERS_MAX)
+        return true;
+    scripts_list_without_file(entry->source->scripts, &names);
+    ml_err_set(
+        err, ML_ELIMIT,
+        "%s: the limit of %d controllers is reached; a restart ends those whose file is gone: "
+        "%s",
+        entry->file, ML_CONTROLLERS_MAX, names.len ? ml_buf_cstr(&names) : "none");
+    return false;
+}
+
+/* Another file whose controller has a name that the script says was its own, or says that of the
+ * script's name, or NULL. Both would take the other's objects. */
+static const struct entry *entry_in_formerly(const struct entry *mine,
+                                             const struct ml_declaration *declaration)
+{
+    ml_list_each_entry (const struct entry, entry, &mine->source->scripts->entries) {
+        const struct ml_script *script = entry == mine ? NULL : entry_script(entry);
+        const struct ml_declaration *other = script ? ml_script_declaration(script) : NULL;
+        if (other && (ml_declaration_is_called(declaration, ml_str_of(other->name)) ||
+                      ml_declaration_is_called(other, ml_str_of(declaration->name))))
+            return entry;
+    }
+    return NULL;
+}
+
+/* Nobody would watch the objects any more that carry the finalizer. */
+static bool entry_changes_kind(const struct entry *entry, const struct ml_script *script,
+                               struct ml_err *err)
+{
+    struct ml_script *runs = entry->controller ? ml_controller_current(entry->controller) : NULL;
+    const struct ml_declaration *new = ml_script_declaration(script);
+    const struct ml_declaration *old = runs ? ml_script_declaration(runs) : NULL;
+    if (!old || !old->finalizes || !ml_declaration_is_called(new, ml_str_of(old->name)))
         return false;
-    entry->script = ml_script_ref(script);
-    entry->verdict = ML_BATCH_SKIPPED;
+    const struct ml_gvk *was = &old->kinds[0].gvk, *is = &new->kinds[0].gvk;
+    if (ml_str_eq(was->group, is->group) && ml_str_eq(was->kind, is->kind))
+        return false;
+    ml_err_set(err, ML_ESCRIPT,
+               "%s: controller %s reconciles " ML_STR_FMT " now, and objects of " ML_STR_FMT
+               " carry its finalizer %s; give the controller of " ML_STR_FMT " another name",
+               entry->file, new->name, ML_STR_ARG(is->kind), ML_STR_ARG(was->kind), old->finalizer,
+               ML_STR_ARG(is->kind));
     return true;
 }
 
-/* A file that was refused and not edited since would most likely be refused again, and may use up
- * the time that is left for loading. */
-static bool feed_loads_late(void *context, const struct ml_script_file *file)
+/* Takes over the reference to `script`. `fingerprint`: of the files that it was made from. */
+static void entry_offer(struct entry *entry, struct ml_script *script, uint64_t fingerprint)
 {
-    const struct slot *slot = slot_find(context, file->name);
-    return slot && slot->refused && slot->refused_text == ml_str_hash(file->text);
-}
-
-static void feed_on_judged(void *context, const struct ml_batch *batch, size_t index)
-{
-    struct feed *feed = context;
-    const struct ml_batch_entry *entry = &batch->entries[index];
-    if (entry->verdict == ML_BATCH_MODULE) {
-        slot_free_unless_controller(slot_find(feed, batch->files.files[index].name));
+    const char *name = ml_script_declaration(script)->name;
+    const struct entry *other = entry_with_name(entry, name);
+    const struct entry *former = entry_in_formerly(entry, ml_script_declaration(script));
+    bool renamed = entry->controller && !controller_has_name(entry->controller, name);
+    if (entry_stays_removed(entry, name)) {
+        entry->refused = 0;
+        entry->why = ML_ERR_INIT;
+        entry_show_refused(entry, false);
+        ml_script_unref(script);
         return;
     }
-    struct slot *slot = slot_get(feed, batch->files.files[index].name);
-    slot->missing = false;
-    if (entry->verdict == ML_BATCH_SKIPPED)
+    struct ml_controller **place = renamed ? &entry->successor : &entry->controller;
+    struct ml_err err = ML_ERR_INIT;
+    if (other)
+        ml_err_set(&err, ML_ESCRIPT, "%s: the name \"%s\" is taken by %s of %s", entry->file, name,
+                   other->file, other->source->name);
+    else if (former)
+        ml_err_set(&err, ML_ESCRIPT,
+                   "%s: formerly: controllers \"%s\" and \"%s\" of %s would be one, and both are "
+                   "loaded; end one of them, or take its name out of formerly",
+                   entry->file, name, ml_script_declaration(entry_script(former))->name,
+                   former->file);
+    else if (scripts_remove_name(entry->source->scripts, name))
+        ml_err_set(&err, ML_ESCRIPT,
+                   "%s: controller %s is being removed; this script is loaded after that",
+                   entry->file, name);
+    if (err.kind || entry_changes_kind(entry, script, &err) ||
+        (!*place && !entry_has_room(entry, &err))) {
+        entry_refuse(entry, &err, false, NULL);
+        ml_script_unref(script);
         return;
-    if (entry->err.kind && slot->refused != batch->fingerprint)
-        slot_refuse(slot, &entry->err, entry->quarantined, entry->script);
-    if (entry->verdict == ML_BATCH_CONTROLLER)
-        slot_offer(slot, ml_script_ref(entry->script),
-                   ml_files_fingerprint(&batch->files, entry->script));
-    if (!entry->err.kind)
+    }
+    entry->fingerprint = fingerprint;
+    entry->refused = 0;
+    entry->why = ML_ERR_INIT;
+    entry_show_refused(entry, false);
+    entry_drop_successor(entry);
+    if (!*place)
+        *place = entry_new_controller(entry, name);
+    ml_controller_offer(*place, script);
+    free(ml_take(&entry->removed));
+    if (source_removes(entry->source, name))
+        entry_remove(entry);
+}
+
+/* ---- verdicts on the files of a source ---- */
+
+/* A version that runs is not loaded again while the files it was made from are unchanged; one that
+ * was refused, while the whole set is. `entry` NULL: the file is new. */
+static bool entry_knows(const struct entry *entry, const struct ml_load *load,
+                        struct ml_load_verdict *out)
+{
+    struct ml_script *script = entry ? entry_script(entry) : NULL;
+    *out = (struct ml_load_verdict){.outcome = ML_LOAD_UNCHANGED, .err = ML_ERR_INIT};
+    if (entry && entry->refused && entry->refused == load->fingerprint) {
+        out->outcome = ML_LOAD_REFUSED;
+        out->err = entry->why;
+        return true;
+    }
+    if (!script || entry->refused ||
+        ml_files_fingerprint(&load->files, script) != entry->fingerprint)
+        return false;
+    out->script = ml_script_ref(script);
+    return true;
+}
+
+static void source_follow_verdict(struct ml_source *self, const struct ml_load *load, size_t index)
+{
+    const struct ml_script_file *file = &load->files.files[index];
+    const struct ml_load_verdict *verdict = &load->verdicts[index];
+    if (verdict->outcome == ML_LOAD_MODULE) {
+        entry_free_unless_controller(entry_find(self, file->name));
         return;
-    slot->why = entry->err;
-    slot_show_refused(slot, true);
-    if (entry->quarantined && entry->script) /* only an edit of it has it loaded again */
+    }
+    struct entry *entry = entry_get(self, file->name);
+    entry->missing = false;
+    if (verdict->outcome == ML_LOAD_UNCHANGED)
         return;
-    slot->refused = batch->fingerprint;
-    slot->refused_text = ml_str_hash(batch->files.files[index].text);
+    if (verdict->err.kind && entry->refused != load->fingerprint)
+        entry_refuse(entry, &verdict->err, verdict->quarantined, verdict->script);
+    if (verdict->outcome == ML_LOAD_CONTROLLER)
+        entry_offer(entry, ml_script_ref(verdict->script),
+                    ml_files_fingerprint(&load->files, verdict->script));
+    if (!verdict->err.kind)
+        return;
+    entry->why = verdict->err;
+    entry_show_refused(entry, true);
+    if (verdict->quarantined && verdict->script) /* only an edit of it has it loaded again */
+        return;
+    entry->refused = load->fingerprint;
+    entry->refused_text = ml_str_hash(file->text);
 }
 
 /* Reported again only when something else is wrong with the file. */
-static void feed_refuse_file(struct feed *feed, const struct ml_file_refused *refused)
+static void source_refuse_file(struct ml_source *source, const struct ml_file_refused *refused)
 {
-    struct slot *slot = slot_get(feed, ml_str_of(refused->name));
+    struct entry *entry = entry_get(source, ml_str_of(refused->name));
     uint64_t fingerprint = ml_str_hash(ml_str_of(refused->err.message));
-    slot->missing = false;
-    if (slot->refused != fingerprint)
-        slot_refuse(slot, &refused->err, false, NULL);
-    slot->refused = fingerprint;
+    entry->missing = false;
+    if (entry->refused != fingerprint)
+        entry_refuse(entry, &refused->err, false, NULL);
+    entry->refused = fingerprint;
 }
 
-static void feed_report_missing(struct feed *feed, const struct ml_files *files)
+static void source_report_missing(struct ml_source *source, const struct ml_files *files)
 {
-    ml_list_each_entry (struct slot, slot, &feed->scripts->slots) {
-        if (slot->feed != feed || slot->missing || ml_files_have(files, slot->file))
+    ml_list_each_entry (struct entry, entry, &source->scripts->entries) {
+        if (entry->source != source || entry->missing || ml_files_have(files, entry->file))
             continue;
         struct ml_err err;
-        slot->missing = true;
-        if (!slot->controller) { /* a file that was refused is gone: nothing is wrong any more */
-            ml_info(feed->scripts->services->log, "scripts", "a script that never ran is gone",
-                    ML_S("source", feed->source->name), ML_S("script", slot->file));
-            slot_free(slot);
+        entry->missing = true;
+        if (!entry->controller) { /* a file that was refused is gone: nothing is wrong any more */
+            ml_info(source->scripts->services->log, "scripts", "a script that never ran is gone",
+                    ML_S("source", source->name), ML_S("script", entry->file));
+            entry_free(entry);
             continue;
         }
-        ml_err_set(&err, ML_ENOT_FOUND, "%s: is no longer in %s", slot->file, feed->source->name);
-        slot_refuse(slot, &err, false, NULL);
+        ml_err_set(&err, ML_ENOT_FOUND, "%s: is no longer in %s", entry->file, source->name);
+        entry_refuse(entry, &err, false, NULL);
     }
 }
 
 /* ---- controllers that the source wants removed ---- */
 
-static bool feed_knows_controller(const struct feed *feed, struct ml_str name)
+static bool source_knows_controller(const struct ml_source *source, struct ml_str name)
 {
-    ml_list_each_entry (const struct slot, slot, &feed->scripts->slots) {
-        const struct ml_controller *controller = slot->controller;
-        if (slot->feed == feed &&
+    ml_list_each_entry (const struct entry, entry, &source->scripts->entries) {
+        const struct ml_controller *controller = entry->controller;
+        if (entry->source == source &&
             ((controller && ml_str_is(name, ml_controller_name(controller))) ||
-             (slot->removed && ml_str_is(name, slot->removed))))
+             (entry->removed && ml_str_is(name, entry->removed))))
             return true;
     }
     return false;
 }
 
 /* Its kind is only known from its script. */
-static void feed_report_unknown(struct feed *feed, struct ml_str name)
+static void source_report_unknown(struct ml_source *source, struct ml_str name)
 {
     ML_AUTO_FREE char *note = ml_asprintf(
         "moonloop.dev/remove: no script here has the controller '" ML_STR_FMT
         "'; put its script back to have its finalizers taken off",
         ML_STR_ARG(name));
-    ml_warn(feed->scripts->services->log, "scripts", "no such controller to remove",
-            ML_S("source", feed->source->name), ML_S("error", note));
-    ml_source_report(feed->source, true, "ControllerUnknown", note);
+    ml_warn(source->scripts->services->log, "scripts", "no such controller to remove",
+            ML_S("source", source->name), ML_S("error", note));
+    source_report(source, true, "ControllerUnknown", note);
 }
 
-static void feed_check_names(struct feed *feed)
+static void source_check_names(struct ml_source *source)
 {
-    struct ml_str names = ml_str_of(feed->source->removed);
+    struct ml_str names = ml_str_of(source->removed);
     uint64_t hash = names.len > 0 ? ml_str_hash(names) : 0;
-    if (hash == feed->removals_told)
+    if (hash == source->removals_told)
         return;
-    feed->removals_told = hash;
+    source->removals_told = hash;
     for (struct ml_str rest = names; rest.ptr;) {
         struct ml_str name = ml_str_trim(ml_str_cut(&rest, ','));
-        if (name.len > 0 && !feed_knows_controller(feed, name))
-            feed_report_unknown(feed, name);
+        if (name.len > 0 && !source_knows_controller(source, name))
+            source_report_unknown(source, name);
     }
 }
 
-static bool slot_is_orphan(const struct slot *slot)
+static bool entry_is_orphan(const struct entry *entry)
 {
-    return slot->missing && slot->controller && slot->feed->source->removes_missing;
+    return entry->missing && entry->controller && entry->source->removes_missing;
 }
 
 /* A set was loaded, or there is none: removes the controllers that its source wants removed. The
  * annotation moonloop.dev/remove of a ConfigMap names them; in `moonloop dev` a file that is gone
  * does. */
-static void feed_remove_controllers(struct feed *feed)
+static void source_remove_controllers(struct ml_source *source)
 {
-    ml_list_each_entry (struct slot, slot, &feed->scripts->slots) {
-        if (slot->feed != feed || !slot->controller)
+    ml_list_each_entry (struct entry, entry, &source->scripts->entries) {
+        if (entry->source != source || !entry->controller)
             continue;
-        if (ml_source_removes(feed->source, ml_controller_name(slot->controller)))
-            slot_remove(slot);
-        else if (slot_is_orphan(slot) && !ml_timer_active(&feed->missing))
-            ml_timer_start(&feed->missing, MISSING_NS);
+        if (source_removes(source, ml_controller_name(entry->controller)))
+            entry_remove(entry);
+        else if (entry_is_orphan(entry) && !ml_timer_active(&source->missing))
+            ml_timer_start(&source->missing, MISSING_NS);
     }
-    feed_check_names(feed);
+    source_check_names(source);
 }
 
 /* A controller that was never live is dropped at once. */
-static void feed_remove_missing(void *context)
+static void source_remove_missing(void *context)
 {
-    struct feed *feed = context;
-    ml_list_each_entry (struct slot, slot, &feed->scripts->slots) {
-        if (slot->feed != feed || !slot_is_orphan(slot))
+    struct ml_source *source = context;
+    ml_list_each_entry (struct entry, entry, &source->scripts->entries) {
+        if (entry->source != source || !entry_is_orphan(entry))
             continue;
-        if (ml_controller_current(slot->controller))
-            slot_remove(slot);
+        if (ml_controller_current(entry->controller))
+            entry_remove(entry);
         else
-            slot_on_removed(slot, slot->controller, 0);
+            entry_on_removed(entry, entry->controller, 0);
     }
-}
-
-/* ---- the last good set ---- */
-
-static bool feed_read_last_good(void *context, struct ml_str file, struct ml_files *out)
-{
-    const struct feed *feed = context;
-    const struct slot *slot = slot_find(feed, file);
-    bool runs = slot && slot_script(slot); /* and that version is at least as good */
-    return !runs && ml_last_good_read(feed->last_good, out);
-}
-
-/* Every file of the source runs in its newest version, and this process reconciles. */
-static bool feed_works(void *context)
-{
-    const struct feed *feed = context;
-    const struct ml_scripts *self = feed->scripts;
-    if (self->services->standby)
-        return false;
-    ml_list_each_entry (const struct slot, slot, &self->slots)
-        if (slot->feed == feed && !slot->missing && !slot->removed &&
-            (!slot_works(slot) || slot->refused || slot->successor ||
-             ml_controller_offered(slot->controller)))
-            return false;
-    return true;
 }
 
 static void show_controllers_without_file(const struct ml_scripts *self)
@@ -200,61 +624,33 @@ static void show_controllers_without_file(const struct ml_scripts *self)
     ml_metric_set(self->without_file, (double)scripts_list_without_file(self, &names));
 }
 
-/* Of files that are too large, or cannot be read at all. */
-static void feed_replace_refused(struct feed *feed, const struct ml_batch *batch)
+/* ---- the last good set ---- */
+
+/* For a file that is refused. NULL: a version of it runs, which is at least as good. */
+static struct ml_last_good *last_good_for(const struct ml_source *self, struct ml_str file)
 {
-    for (size_t i = 0; i < batch->files.refused_count; i++) {
-        const struct ml_file_refused *file = &batch->files.refused[i];
-        struct ml_script *script = ml_batch_load_last_good(batch, ml_str_of(file->name));
-        if (!script)
-            continue;
-        struct slot *slot = slot_get(feed, ml_str_of(file->name));
-        uint64_t refused = slot->refused;
-        slot_offer(slot, script, 0);
-        slot->refused = refused;
-        slot->why = file->err;
-        slot_show_refused(slot, true);
-    }
+    const struct entry *entry = entry_find(self, file);
+    return entry && entry_script(entry) ? NULL : self->last_good;
 }
 
-static void feed_on_loaded(void *context, const struct ml_batch *batch)
+/* Every file of the source runs in its newest version, and this process reconciles. */
+static bool source_works(void *context)
 {
-    struct feed *feed = context;
-    feed_replace_refused(feed, batch);
-    ml_last_good_propose(feed->last_good, &batch->files, ml_batch_is_good(batch));
-    feed->loaded = true;
-    feed_report_missing(feed, &batch->files);
-    feed_remove_controllers(feed);
-    show_controllers_without_file(feed->scripts);
+    const struct ml_source *source = context;
+    const struct ml_scripts *self = source->scripts;
+    if (self->services->standby)
+        return false;
+    ml_list_each_entry (const struct entry, entry, &self->entries)
+        if (entry->source == source && !entry->missing && !entry->removed &&
+            (!entry_works(entry) || entry->refused || entry->successor ||
+             ml_controller_offered(entry->controller)))
+            return false;
+    return true;
 }
 
-static void feed_on_files(void *context, struct ml_source *source, const struct ml_files *files)
+static void source_open_last_good(struct ml_source *source)
 {
-    struct feed *feed = context;
-    (void)source;
-    if (feed->scripts->stopping)
-        return;
-    feed->trouble = ML_ERR_INIT;
-    for (size_t i = 0; i < files->refused_count; i++)
-        feed_refuse_file(feed, &files->refused[i]);
-    ml_loader_load(feed->loader, files);
-}
-
-static void feed_on_trouble(void *context, struct ml_source *source, const struct ml_err *err)
-{
-    struct feed *feed = context;
-    struct ml_scripts *self = feed->scripts;
-    feed->trouble = *err;
-    ml_error(self->services->log, "scripts", "no scripts to read; running scripts keep running",
-             ML_S("source", source->name), ML_ERR(err));
-    ml_source_report(source, true, "ScriptsMissing", err->message);
-    feed_remove_controllers(feed);
-    show_controllers_without_file(self);
-}
-
-static void feed_open_last_good(struct feed *feed)
-{
-    const struct ml_scripts *self = feed->scripts;
+    const struct ml_scripts *self = source->scripts;
     struct ml_err err;
     if (!self->marker)
         return;
@@ -262,91 +658,223 @@ static void feed_open_last_good(struct feed *feed)
         .loop = self->services->loop,
         .log = self->services->log,
         .folder = ml_crash_marker_folder(self->marker),
-        .source = feed->source->name,
-        .works = feed_works,
-        .context = feed,
+        .source = source->name,
+        .works = source_works,
+        .context = source,
     };
-    ml_last_good_open(&opts, &feed->last_good, &err);
+    ml_last_good_open(&opts, &source->last_good, &err);
+}
+
+/* Of files that are too large, or cannot be read at all. */
+static void source_replace_refused(struct ml_source *self, const struct ml_load *load)
+{
+    for (size_t i = 0; i < load->files.refused_count; i++) {
+        const struct ml_file_refused *file = &load->files.refused[i];
+        struct ml_str name = ml_str_of(file->name);
+        struct ml_script *script = ml_load_last_good(load, name, last_good_for(self, name));
+        if (!script)
+            continue;
+        struct entry *entry = entry_get(self, name);
+        uint64_t refused = entry->refused;
+        entry_offer(entry, script, 0);
+        entry->refused = refused;
+        entry->why = file->err;
+        entry_show_refused(entry, true);
+    }
+}
+
+/* ---- loading, in turns of the loop (state/turns.h), so that slow files hold up nobody ---- */
+
+/* A file that was refused and not edited since would most likely be refused again, and may use up
+ * the time that is left for loading: it comes last. */
+static void source_sort_files(const struct ml_source *self, struct ml_load *load)
+{
+    ML_AUTO_FREE size_t *late = ml_zalloc(load->order_count * sizeof *late);
+    size_t early_count = 0, late_count = 0;
+    for (size_t i = 0; i < load->order_count; i++) {
+        const struct ml_script_file *file = &load->files.files[load->order[i]];
+        const struct entry *entry = entry_find(self, file->name);
+        if (entry && entry->refused && entry->refused_text == ml_str_hash(file->text))
+            late[late_count++] = load->order[i];
+        else
+            load->order[early_count++] = load->order[i];
+    }
+    for (size_t i = 0; i < late_count; i++)
+        load->order[early_count + i] = late[i];
+}
+
+/* Loads one file, and follows the verdicts that are known without loading. False: it was the last
+ * one. */
+static bool source_load_next(struct ml_source *self)
+{
+    struct ml_load *load = self->load;
+    for (bool loaded = false; load->next < load->order_count;) {
+        size_t index = load->order[load->next];
+        struct ml_str name = load->files.files[index].name;
+        struct ml_load_verdict verdict;
+        bool is_known = entry_knows(entry_find(self, name), load, &verdict) ||
+                        ml_load_recall(load, index, self->before, &verdict);
+        if (!is_known && loaded)
+            return true;
+        loaded |= !is_known;
+        ml_load_next(load, is_known ? &verdict : NULL, last_good_for(self, name));
+        if (load->verdicts[index].outcome != ML_LOAD_MODULE)
+            source_follow_verdict(self, load, index);
+    }
+    return false;
+}
+
+static void source_end_load(struct ml_source *self, struct ml_load *load)
+{
+    /* The users of a module are known now. */
+    for (size_t i = 0; i < load->files.count; i++)
+        if (ml_load_check_module(load, i, last_good_for(self, load->files.files[i].name)))
+            source_follow_verdict(self, load, i);
+    source_replace_refused(self, load);
+    ml_last_good_propose(self->last_good, &load->files, ml_load_is_good(load));
+    self->loaded = true;
+    source_report_missing(self, &load->files);
+    source_remove_controllers(self);
+    show_controllers_without_file(self->scripts);
+}
+
+static void load_free(struct ml_load *load)
+{
+    if (load)
+        ml_load_fini(load);
+    free(load);
+}
+
+static void source_on_turn(void *context)
+{
+    struct ml_source *self = context;
+    if (source_load_next(self)) {
+        ml_turn_wait(&self->turn, &self->payer);
+        return;
+    }
+    struct ml_load *done = ml_take(&self->load);
+    load_free(ml_take(&self->before));
+    source_end_load(self, done);
+    load_free(done);
+}
+
+static void source_on_idle(void *context)
+{
+    (void)context; /* whenever there is something to load, a turn waits */
+}
+
+/* The set replaces one that is still being loaded; files that are already loaded and the same in
+ * both are kept. */
+static void source_load(struct ml_source *self, const struct ml_files *files)
+{
+    const struct ml_load_opts opts = {
+        .services = self->scripts->services,
+        .limits = &self->limits,
+        .marker = self->scripts->marker,
+    };
+    if (self->load && ml_files_same(&self->load->files, files))
+        return;
+    if (self->load) {
+        load_free(self->before);
+        self->before = ml_take(&self->load);
+    }
+    self->load = ml_new(struct ml_load);
+    ml_load_begin(self->load, files, &opts);
+    source_sort_files(self, self->load);
+    if (!ml_turn_waits(&self->turn))
+        ml_turn_wait(&self->turn, &self->payer);
+}
+
+void ml_source_notify_files(struct ml_source *self, const struct ml_files *files)
+{
+    self->read = true;
+    if (self->scripts->stopping)
+        return;
+    self->trouble = ML_ERR_INIT;
+    for (size_t i = 0; i < files->refused_count; i++)
+        source_refuse_file(self, &files->refused[i]);
+    source_load(self, files);
+}
+
+void ml_source_notify_trouble(struct ml_source *self, const struct ml_err *err)
+{
+    self->trouble = *err;
+    ml_error(self->scripts->services->log, "scripts",
+             "no scripts to read; running scripts keep running", ML_S("source", self->name),
+             ML_ERR(err));
+    source_report(self, true, "ScriptsMissing", err->message);
+    source_remove_controllers(self);
+    show_controllers_without_file(self->scripts);
 }
 
 /* It was loaded, and there is no script in it. */
-static bool feed_is_empty(const struct feed *feed)
+static bool source_is_empty(const struct ml_source *self)
 {
-    ml_list_each_entry (const struct slot, slot, &feed->scripts->slots)
-        if (slot->feed == feed)
+    ml_list_each_entry (const struct entry, entry, &self->scripts->entries)
+        if (entry->source == self)
             return false;
-    return feed->loaded;
-}
-
-/* Takes over the source. */
-static void feed_init(struct feed *feed, struct ml_scripts *scripts, struct ml_source *source)
-{
-    const struct ml_batch_opts opts = {
-        .services = scripts->services,
-        .limits = &scripts->limits,
-        .marker = scripts->marker,
-        .known = feed_knows,
-        .last_good = feed_read_last_good,
-        .late = feed_loads_late,
-        .judged = feed_on_judged,
-        .context = feed,
-    };
-    *feed = (struct feed){
-        .scripts = scripts,
-        .source = source,
-        .trouble = ML_ERR_INIT,
-        .loader = ml_loader_new(&opts, feed_on_loaded),
-    };
-    ml_timer_init(&feed->missing, scripts->services->loop, feed_remove_missing, feed);
-    feed_open_last_good(feed);
-}
-
-static void feed_start(struct feed *feed)
-{
-    static const struct ml_source_handler handler = {feed_on_files, feed_on_trouble};
-    ml_source_start(feed->source, &handler, feed);
-}
-
-/* Nothing is loaded any more. */
-static void feed_stop(struct feed *feed)
-{
-    ml_timer_stop(&feed->missing);
-    ml_loader_free(ml_take(&feed->loader));
-    ml_last_good_end(feed->last_good);
-}
-
-static void feed_fini(struct feed *feed)
-{
-    ml_timer_stop(&feed->missing);
-    ml_loader_free(feed->loader);
-    ml_last_good_close(feed->last_good);
-    ml_source_free(feed->source);
+    return self->loaded;
 }
 
 /* False: not yet, and `why` gets a line. */
-static bool feed_is_loaded(const struct feed *feed, struct ml_buf *why)
+static bool source_is_loaded(const struct ml_source *self, struct ml_buf *why)
 {
-    if (feed->loaded)
+    if (self->loaded)
         return true;
-    if (feed->trouble.kind)
-        ml_append_line(why, "%s", feed->trouble.message);
+    if (self->trouble.kind)
+        ml_append_line(why, "%s", self->trouble.message);
     else
-        ml_append_line(why, "%s %s", feed->source->name,
-                       feed->source->read ? "is being loaded" : "has not been read yet");
+        ml_append_line(why, "%s %s", self->name,
+                       self->read ? "is being loaded" : "has not been read yet");
     return false;
+}
+
+void ml_scripts_add_source(struct ml_scripts *self, struct ml_source *source)
+{
+    ml_assert(self->source_count < SOURCES_MAX);
+    self->source_count++;
+    ml_list_push(&self->sources, &source->node);
+    source->scripts = self;
+    source->trouble = ML_ERR_INIT;
+    source->limits = self->limits;
+    source->limits.load_payer = &source->payer;
+    ml_payer_init(&source->payer, self->services->turns, source_on_idle, source);
+    ml_turn_init(&source->turn, source_on_turn, source);
+    ml_timer_init(&source->missing, self->services->loop, source_remove_missing, source);
+    source_open_last_good(source);
+}
+
+/* Nothing is loaded any more. */
+static void source_stop(struct ml_source *self)
+{
+    ml_timer_stop(&self->missing);
+    ml_turn_cancel(&self->turn);
+    load_free(ml_take(&self->load));
+    load_free(ml_take(&self->before));
+}
+
+static void source_free(struct ml_source *self)
+{
+    char *name = self->name, *removed = self->removed;
+    source_stop(self);
+    ml_payer_fini(&self->payer);
+    ml_last_good_close(self->last_good);
+    self->class->free(self);
+    free(name);
+    free(removed);
 }
 
 /* ---- all of them ---- */
 
-static void count_slot(const struct slot *slot, struct ml_scripts_count *out)
+static void count_entry(const struct entry *entry, struct ml_scripts_count *out)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf why = ML_BUF_INIT;
-    bool works = slot_works(slot);
-    if (works && ml_controller_stays_synced(slot->controller, &why))
+    bool works = entry_works(entry);
+    if (works && ml_controller_stays_synced(entry->controller, &why))
         out->live++;
-    else if (!works && slot->why.kind)
+    else if (!works && entry->why.kind)
         out->refused++;
-    else if (slot->controller && ml_controller_misses_kind(slot->controller))
+    else if (entry->controller && ml_controller_misses_kind(entry->controller))
         out->missing_kind++;
     else if (works)
         out->blocked++;
@@ -358,11 +886,11 @@ struct ml_scripts_count ml_scripts_count(const struct ml_scripts *self)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf why = ML_BUF_INIT;
     struct ml_scripts_count count = {.read = true};
-    for (size_t i = 0; i < self->feed_count; i++)
-        count.read = feed_is_loaded(&self->feeds[i], &why) && count.read;
-    ml_list_each_entry (const struct slot, slot, &self->slots)
-        if (!slot->removed)
-            count_slot(slot, &count);
+    ml_list_each_entry (const struct ml_source, source, &self->sources)
+        count.read = source_is_loaded(source, &why) && count.read;
+    ml_list_each_entry (const struct entry, entry, &self->entries)
+        if (!entry->removed)
+            count_entry(entry, &count);
     return count;
 }
 
@@ -389,7 +917,8 @@ struct ml_scripts *ml_scripts_new(struct ml_services *services,
     self->limits = *limits;
     self->marker = marker;
     ml_task_init(&self->stopped_task, scripts_on_all_stopped, self);
-    ml_list_init(&self->slots);
+    ml_list_init(&self->sources);
+    ml_list_init(&self->entries);
     ml_list_init(&self->dead);
     self->refusals = ml_metrics_counter(services->metrics, "moonloop_script_refused_total",
                                         "Script versions refused, by file.",
@@ -425,130 +954,116 @@ void ml_scripts_free(struct ml_scripts *self)
     ml_metrics_collector_remove(&self->collector);
     for (size_t i = 0; i < self->draining_count; i++)
         ml_controller_free(self->draining[i]);
-    ml_list_each_entry (struct slot, slot, &self->slots) {
-        slot->draining = 0;
-        slot_free(slot);
+    ml_list_each_entry (struct entry, entry, &self->entries) {
+        entry->draining = 0;
+        entry_free(entry);
     }
-    ml_list_each_entry (struct slot, dead, &self->dead) {
+    ml_list_each_entry (struct entry, dead, &self->dead) {
         dead->draining = 0;
-        slot_free(dead);
+        entry_free(dead);
     }
-    for (size_t i = 0; i < self->feed_count; i++)
-        feed_fini(&self->feeds[i]);
+    ml_list_each_entry (struct ml_source, source, &self->sources)
+        source_free(source);
     free(self);
-}
-
-void ml_scripts_add_source(struct ml_scripts *self, struct ml_source *source)
-{
-    ml_assert(self->feed_count < SOURCES_MAX);
-    feed_init(&self->feeds[self->feed_count++], self, source);
 }
 
 void ml_scripts_start(struct ml_scripts *self)
 {
-    for (size_t i = 0; i < self->feed_count; i++)
-        feed_start(&self->feeds[i]);
+    ml_list_each_entry (struct ml_source, source, &self->sources)
+        source->class->start(source, self->services);
 }
 
-void ml_scripts_resync(struct ml_scripts *self)
+size_t ml_scripts_controllers(const struct ml_scripts *self,
+                              struct ml_controller *out[ML_CONTROLLERS_MAX])
 {
-    ml_list_each_entry (struct slot, slot, &self->slots)
-        if (slot->controller)
-            ml_controller_resync(slot->controller);
+    size_t count = 0;
+    ml_list_each_entry (const struct entry, entry, &self->entries) {
+        if (entry->controller)
+            out[count++] = entry->controller;
+        if (entry->successor)
+            out[count++] = entry->successor;
+    }
     for (size_t i = 0; i < self->draining_count; i++)
-        ml_controller_resync(self->draining[i]);
-}
-
-void ml_scripts_reshard(struct ml_scripts *self)
-{
-    ml_list_each_entry (struct slot, slot, &self->slots)
-        if (slot->controller)
-            ml_controller_reshard(slot->controller);
-    for (size_t i = 0; i < self->draining_count; i++)
-        ml_controller_reshard(self->draining[i]);
-}
-
-/* A successor has no reconciles before it is live; a draining controller may still have some. */
-bool ml_scripts_hand_over(struct ml_scripts *self, bool cut)
-{
-    bool idle = true;
-    ml_list_each_entry (struct slot, slot, &self->slots)
-        if (slot->controller && !ml_controller_hand_over(slot->controller, cut))
-            idle = false;
-    for (size_t i = self->draining_count; i-- > 0;) /* one that ends is taken out */
-        if (!ml_controller_hand_over(self->draining[i], cut))
-            idle = false;
-    return idle;
+        out[count++] = self->draining[i];
+    return count;
 }
 
 void ml_scripts_stop(struct ml_scripts *self, void (*done)(void *context), void *context)
 {
+    struct ml_controller *all[ML_CONTROLLERS_MAX];
     self->stopping = true;
-    for (size_t i = 0; i < self->feed_count; i++)
-        feed_stop(&self->feeds[i]);
+    ml_list_each_entry (struct ml_source, source, &self->sources) {
+        source_stop(source);
+        ml_last_good_end(source->last_good);
+    }
     self->stopped = done;
     self->stopped_context = context;
     if (self->running == 0)
         ml_task_defer(&self->stopped_task, self->services->loop);
-    ml_list_each_entry (struct slot, slot, &self->slots) {
-        if (slot->successor)
-            ml_controller_stop(slot->successor);
-        if (slot->controller)
-            ml_controller_stop(slot->controller);
-    }
-    for (size_t i = 0; i < self->draining_count; i++)
-        ml_controller_stop(self->draining[i]);
+    size_t count = ml_scripts_controllers(self, all);
+    for (size_t i = 0; i < count; i++)
+        ml_controller_stop(all[i]);
 }
 
 bool ml_scripts_ready(const struct ml_scripts *self, struct ml_buf *why)
 {
     bool ready = true;
-    for (size_t i = 0; i < self->feed_count; i++)
-        ready = feed_is_loaded(&self->feeds[i], why) && ready;
-    ml_list_each_entry (const struct slot, slot, &self->slots) {
-        if (slot->removed)
+    ml_list_each_entry (const struct ml_source, source, &self->sources)
+        ready = source_is_loaded(source, why) && ready;
+    ml_list_each_entry (const struct entry, entry, &self->entries) {
+        if (entry->removed)
             continue;
-        if (slot_works(slot)) {
-            ready = ml_controller_stays_synced(slot->controller, why) && ready;
+        if (entry_works(entry)) {
+            ready = ml_controller_stays_synced(entry->controller, why) && ready;
             continue;
         }
         ready = false;
-        bool synced = !slot->controller || ml_controller_is_synced(slot->controller, why);
-        if (slot->why.kind)
-            ml_append_line(why, "%s", slot->why.message);
+        bool synced = !entry->controller || ml_controller_is_synced(entry->controller, why);
+        if (entry->why.kind)
+            ml_append_line(why, "%s", entry->why.message);
         else if (synced)
-            ml_append_line(why, "%s: is about to go live", slot->file);
+            ml_append_line(why, "%s: is about to go live", entry->file);
     }
     return ready;
+}
+
+/* Walks over all controllers of files. A successor answers as soon as it is asked by its name. */
+static bool next_target(const struct ml_scripts *self, size_t *cursor,
+                        struct ml_webhook_target *out)
+{
+    size_t at = 0;
+    ml_list_each_entry (const struct entry, entry, &self->entries) {
+        struct ml_controller *const both[] = {entry->controller, entry->successor};
+        for (size_t i = 0; i < ML_COUNT(both); i++)
+            if (at++ >= *cursor && both[i] && ml_controller_webhook(both[i], out)) {
+                *cursor = at;
+                return true;
+            }
+    }
+    return false;
 }
 
 bool ml_scripts_webhook(const struct ml_scripts *self, struct ml_str name,
                         struct ml_webhook_target *out)
 {
     struct ml_webhook_target target;
-    ml_list_each_entry (const struct slot, slot, &self->slots)
-        for (size_t which = 0; which < 2; which++)
-            if (slot_webhook(slot, which, &target) &&
-                ml_declaration_is_called(ml_script_declaration(target.script), name)) {
-                *out = target;
-                return true;
-            }
+    for (size_t cursor = 0; next_target(self, &cursor, &target);)
+        if (ml_declaration_is_called(ml_script_declaration(target.script), name)) {
+            *out = target;
+            return true;
+        }
     return false;
 }
 
-void ml_scripts_webhooks(const struct ml_scripts *self,
-                         void (*each)(void *context, const struct ml_webhook_target *target),
-                         void *context)
+bool ml_scripts_next_webhook(const struct ml_scripts *self, size_t *cursor,
+                             struct ml_webhook_target *out)
 {
-    struct ml_webhook_target target;
-    ml_list_each_entry (const struct slot, slot, &self->slots)
-        for (size_t which = 0; which < 2; which++) {
-            if (!slot_webhook(slot, which, &target))
-                continue;
-            const struct ml_script_webhooks *has = &ml_script_declaration(target.script)->webhooks;
-            if (has->defaults || has->validates || has->version_count > 0)
-                each(context, &target);
-        }
+    while (next_target(self, cursor, out)) {
+        const struct ml_script_webhooks *has = &ml_script_declaration(out->script)->webhooks;
+        if (has->defaults || has->validates || has->version_count > 0)
+            return true;
+    }
+    return false;
 }
 
 void ml_scripts_on_live(struct ml_scripts *self, void (*changed)(void *context), void *context)
@@ -559,31 +1074,27 @@ void ml_scripts_on_live(struct ml_scripts *self, void (*changed)(void *context),
 
 int64_t ml_scripts_next(const struct ml_scripts *self)
 {
+    struct ml_controller *all[ML_CONTROLLERS_MAX];
+    size_t count = ml_scripts_controllers(self, all);
     int64_t next = INT64_MAX;
-    for (size_t i = 0; i < self->feed_count; i++)
-        if (!self->feeds[i].source->read || ml_loader_busy(self->feeds[i].loader))
+    ml_list_each_entry (const struct ml_source, source, &self->sources)
+        if (!source->read || source->load)
             return 0;
-    ml_list_each_entry (const struct slot, slot, &self->slots) {
-        if (slot->controller)
-            next = ML_MIN(next, ml_controller_next(slot->controller));
-        if (slot->successor)
-            next = ML_MIN(next, ml_controller_next(slot->successor));
-    }
-    for (size_t i = 0; i < self->draining_count; i++)
-        next = ML_MIN(next, ml_controller_next(self->draining[i]));
+    for (size_t i = 0; i < count; i++)
+        next = ML_MIN(next, ml_controller_next(all[i]));
     return next;
 }
 
 bool ml_scripts_fail(const struct ml_scripts *self, struct ml_buf *why)
 {
     bool fail = false;
-    for (size_t i = 0; i < self->feed_count; i++) {
-        if (!feed_is_empty(&self->feeds[i]))
+    ml_list_each_entry (const struct ml_source, source, &self->sources) {
+        if (!source_is_empty(source))
             continue;
         fail = true;
-        ml_append_line(why, "%s: no script in it", self->feeds[i].source->name);
+        ml_append_line(why, "%s: no script in it", source->name);
     }
-    ml_list_each_entry (const struct slot, slot, &self->slots)
-        fail = (slot->controller && ml_controller_fails(slot->controller, why)) || fail;
+    ml_list_each_entry (const struct entry, entry, &self->entries)
+        fail = (entry->controller && ml_controller_fails(entry->controller, why)) || fail;
     return fail;
 }

@@ -3,11 +3,53 @@
  * missing or broken file never stops a running script. */
 #pragma once
 
-#include "operator/crash_marker.h"
-#include "operator/source.h"
-#include "operator/webhook_review.h"
+#include "operator/controller.h"
+#include "operator/load.h"
 
 struct ml_scripts;
+
+/* ---- a source: where files come from (source.h has two) ---- */
+
+struct ml_source;
+
+struct ml_source_class {
+    /* Begins to report sets of files; never inside this call. */
+    void (*start)(struct ml_source *source, struct ml_services *services);
+    /* Reports to the author. NULL: nobody reads it. */
+    void (*report)(struct ml_source *source, bool warning, const char *reason, const char *note);
+    void (*again)(struct ml_source *source); /* reports the files once more; or NULL */
+    void (*free)(struct ml_source *source);
+};
+
+struct ml_source {
+    const struct ml_source_class *class;
+    char *name; /* "reconcilers/", "configmap moonloop-system/scripts": for messages; owned */
+    bool removes_missing; /* a file that is gone removes its controller; of a folder in `dev` */
+    char *removed; /* names of controllers that are to be removed, "a, b"; NULL: none; owned */
+
+    /* The rest is of scripts.c. */
+    struct ml_scripts *scripts;
+    bool read;                      /* files came at least once */
+    bool loaded;                    /* a set was loaded at least once */
+    struct ml_err trouble;          /* why it could not be read when last tried */
+    struct ml_script_limits limits; /* with `payer` */
+    struct ml_payer payer;          /* of the CPU time of loading */
+    struct ml_turn turn;
+    struct ml_load *load;    /* NULL: nothing is being loaded */
+    struct ml_load *before;  /* the unfinished one that `load` replaced, or NULL */
+    struct ml_timer missing; /* until controllers go whose file is gone: of a path in `dev` */
+    uint64_t removals_told;  /* of names that are to be removed and are not here */
+    struct ml_last_good *last_good; /* NULL: none is kept */
+    struct ml_list node;
+};
+
+/* For the classes: a complete set, borrowed. Also called when it is the same as before. */
+void ml_source_notify_files(struct ml_source *source, const struct ml_files *files);
+/* Likewise: there are no scripts to read: not found, deleted, unreadable. Called on each change,
+ * not on each attempt. Running scripts keep running. */
+void ml_source_notify_trouble(struct ml_source *source, const struct ml_err *err);
+
+/* ---- the set ---- */
 
 /* `limits` is copied. `marker` (borrowed; NULL: none is kept) shows which version runs; the
  * versions that it has in quarantine are refused. */
@@ -16,20 +58,20 @@ struct ml_scripts *ml_scripts_new(struct ml_services *services,
                                   struct ml_crash_marker *marker);
 void ml_scripts_free(struct ml_scripts *scripts); /* cancels running reconciles; NULL is fine */
 
-/* Takes ownership of the source. */
+/* Takes ownership of the source; before the start. */
 void ml_scripts_add_source(struct ml_scripts *scripts, struct ml_source *source);
 void ml_scripts_start(struct ml_scripts *scripts);
-
-/* This process became the leader, or the wall clock was set: reconciles all objects. */
-void ml_scripts_resync(struct ml_scripts *scripts);
-
-/* As ml_controller_reshard and ml_controller_hand_over, for all of them. */
-void ml_scripts_reshard(struct ml_scripts *scripts);
-bool ml_scripts_hand_over(struct ml_scripts *scripts, bool cut);
 
 /* Begins no new reconcile; `done` is called once, from the loop, when the running ones have ended.
  */
 void ml_scripts_stop(struct ml_scripts *scripts, void (*done)(void *context), void *context);
+
+#define ML_CONTROLLERS_MAX 100 /* those without a file keep running and count */
+
+/* Fills `out` with all controllers and returns how many there are: first those of files, then the
+ * ones that were removed or replaced and have not ended yet. Valid until the loop goes on. */
+size_t ml_scripts_controllers(const struct ml_scripts *scripts,
+                              struct ml_controller *out[ML_CONTROLLERS_MAX]);
 
 /* True when every source has been read and each of its scripts runs. Otherwise appends a line for
  * each that is missing to `why`. */
@@ -54,14 +96,14 @@ int64_t ml_scripts_next(const struct ml_scripts *scripts);
 /* The version that answers webhooks of the controller of this name. False: there is none. */
 bool ml_scripts_webhook(const struct ml_scripts *scripts, struct ml_str name,
                         struct ml_webhook_target *out);
-/* Calls `each` for every controller that has webhooks. */
-void ml_scripts_webhooks(const struct ml_scripts *scripts,
-                         void (*each)(void *context, const struct ml_webhook_target *target),
-                         void *context);
+/* Walks over the controllers that have webhooks; `*cursor` is 0 at first. False: that was the last
+ * one. */
+bool ml_scripts_next_webhook(const struct ml_scripts *scripts, size_t *cursor,
+                             struct ml_webhook_target *out);
 /* `changed` is called when a version of a script has gone live: what answers webhooks, and which,
  * may have changed. */
 void ml_scripts_on_live(struct ml_scripts *scripts, void (*changed)(void *context), void *context);
 
-/* As ml_controller_fails, of all controllers; and appends a line for each source that was read and
- * has no script. */
+/* As ml_controller_fails, of all controllers of files: which objects could not be reconciled so far
+ * and why; and appends a line for each source that was read and has no script. */
 bool ml_scripts_fail(const struct ml_scripts *scripts, struct ml_buf *why);

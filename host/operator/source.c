@@ -1,64 +1,14 @@
 /* Where scripts come from: a path, which is read again whenever it may have changed, or a
- * ConfigMap, which an informer of that one object watches. scripts.c starts the sources. */
+ * ConfigMap, which an informer of that one object watches. */
 #include "operator/source.h"
 
 #include "codec/base64.h"
 #include "codec/json.h"
 
-void ml_source_start(struct ml_source *source, const struct ml_source_handler *handler,
-                     void *context)
-{
-    source->handler = handler;
-    source->context = context;
-    source->class->start(source);
-}
-
-void ml_source_free(struct ml_source *source)
-{
-    if (!source)
-        return;
-    char *name = source->name, *removed = source->removed;
-    source->class->free(source);
-    free(name);
-    free(removed);
-}
-
-void ml_source_report(struct ml_source *source, bool warning, const char *reason, const char *note)
-{
-    if (source->class->report)
-        source->class->report(source, warning, reason, note);
-}
-
-void ml_source_again(struct ml_source *source)
-{
-    if (source->class->again)
-        source->class->again(source);
-}
-
-bool ml_source_removes(const struct ml_source *source, const char *name)
-{
-    for (struct ml_str rest = ml_str_of(source->removed); rest.ptr;)
-        if (ml_str_is(ml_str_trim(ml_str_cut(&rest, ',')), name))
-            return true;
-    return false;
-}
-
-void ml_source_notify_files(struct ml_source *source, const struct ml_files *files)
-{
-    source->read = true;
-    source->handler->files(source->context, source, files);
-}
-
-void ml_source_notify_trouble(struct ml_source *source, const struct ml_err *err)
-{
-    source->handler->trouble(source->context, source, err);
-}
-
 /* ---- a path ---- */
 
 struct path_source {
     struct ml_source source;
-    struct ml_loop *loop;
     struct ml_path_watch *watch;
     struct ml_err last;
 };
@@ -87,10 +37,10 @@ static void path_again(struct ml_source *source)
     path_source_read(path_source_of(source));
 }
 
-static void path_start(struct ml_source *source)
+static void path_start(struct ml_source *source, struct ml_services *services)
 {
     struct path_source *self = path_source_of(source);
-    self->watch = ml_path_watch_new(self->loop, self->source.name, path_source_read, self);
+    self->watch = ml_path_watch_new(services->loop, source->name, path_source_read, self);
 }
 
 static void path_free(struct ml_source *source)
@@ -106,12 +56,11 @@ static const struct ml_source_class path_class = {
     .free = path_free,
 };
 
-struct ml_source *ml_source_path_new(struct ml_loop *loop, const char *path)
+struct ml_source *ml_source_path_new(const char *path)
 {
     struct path_source *self = ml_new(struct path_source);
     self->source.class = &path_class;
     self->source.name = ml_strdup(path);
-    self->loop = loop;
     self->last = ML_ERR_INIT;
     return &self->source;
 }
@@ -120,8 +69,8 @@ struct ml_source *ml_source_path_new(struct ml_loop *loop, const char *path)
 
 struct configmap_source {
     struct ml_source source;
-    struct ml_services *services;
-    struct ml_str ns, name; /* of source.name */
+    struct ml_services *services; /* from the start on */
+    struct ml_str ns, name;       /* of source.name */
     struct ml_informer *informer;
     struct ml_listener listener;
     struct ml_object *object; /* as last seen, for Events; NULL before */
@@ -220,11 +169,12 @@ static void configmap_again(struct ml_source *source)
         configmap_notify_files(self, self->object);
 }
 
-static void configmap_start(struct ml_source *source)
+static void configmap_start(struct ml_source *source, struct ml_services *services)
 {
     struct configmap_source *self = configmap_source_of(source);
-    self->informer = ml_informers_get_scoped(self->services->informers, &ml_kind_configmap,
-                                             self->ns, self->name);
+    self->services = services;
+    self->informer = ml_informers_get_scoped(services->informers, &ml_kind_configmap, self->ns,
+                                             self->name);
     self->listener = (struct ml_listener){
         .change = configmap_on_change,
         .synced = configmap_on_synced,
@@ -283,12 +233,11 @@ int ml_source_configmap_check(const char *where, struct ml_err *err)
                       "--scripts-configmap %s: expected NAMESPACE/NAME of a ConfigMap", where);
 }
 
-struct ml_source *ml_source_configmap_new(struct ml_services *services, const char *where)
+struct ml_source *ml_source_configmap_new(const char *where)
 {
     struct configmap_source *self = ml_new(struct configmap_source);
     self->source.class = &configmap_class;
     self->source.name = ml_asprintf("configmap %s", where);
-    self->services = services;
     self->name = ml_str_of(self->source.name + strlen("configmap "));
     self->ns = ml_str_cut(&self->name, '/');
     return &self->source;

@@ -84,9 +84,8 @@ static void add_place(struct ml_webhook_bundles *self, const struct ml_kind *kin
     free(webhook);
 }
 
-static void add_places(void *context, const struct ml_webhook_target *target)
+static void add_places(struct ml_webhook_bundles *self, const struct ml_webhook_target *target)
 {
-    struct ml_webhook_bundles *self = context;
     const struct ml_declaration *declaration = ml_script_declaration(target->script);
     const struct ml_script_webhooks *has = &declaration->webhooks;
     if (has->defaults)
@@ -272,13 +271,15 @@ static void on_round(void *context)
 {
     struct ml_webhook_bundles *self = context;
     struct place before[PLACES_MAX];
-    size_t before_count = self->place_count;
+    size_t before_count = self->place_count, cursor = 0;
+    struct ml_webhook_target target;
     memcpy(before, self->places, before_count * sizeof *before);
     self->place_count = self->at = 0;
     self->is_incomplete = self->again = self->begins_anew = false;
     self->round_ns = ml_clock_monotonic(ml_loop_clock(self->opts.loop));
     if (self->bundle && self->opts.may_write(self->opts.context))
-        self->opts.scripts(self->opts.context, add_places, self);
+        while (self->opts.next(self->opts.context, &cursor, &target))
+            add_places(self, &target);
     for (size_t i = 0; i < self->place_count; i++)
         watch_place(self, &self->places[i], before, before_count);
     drop_places(before, before_count);

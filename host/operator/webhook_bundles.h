@@ -17,9 +17,8 @@ struct ml_webhook_bundles_opts {
     struct ml_client *client;
     struct ml_informers *informers; /* to watch these objects; NULL: looked at once a minute */
     bool (*may_write)(void *context);
-    void (*scripts)(void *context,
-                    void (*each)(void *context, const struct ml_webhook_target *target),
-                    void *argument); /* as ml_operator_webhooks */
+    /* Walks over the scripts, as ml_scripts_next_webhook. */
+    bool (*next)(void *context, size_t *cursor, struct ml_webhook_target *out);
     void *context;
 };
 

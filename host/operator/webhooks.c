@@ -112,15 +112,13 @@ static bool on_files_changed(void *context)
 static bool find_target(void *context, struct ml_str name, struct ml_webhook_target *out)
 {
     const struct ml_webhooks *self = context;
-    return ml_operator_webhook(self->opts.operator, name, out);
+    return ml_scripts_webhook(ml_operator_scripts(self->opts.operator), name, out);
 }
 
-static void each_target(void *context,
-                        void (*each)(void *context, const struct ml_webhook_target *target),
-                        void *argument)
+static bool next_target(void *context, size_t *cursor, struct ml_webhook_target *out)
 {
     const struct ml_webhooks *self = context;
-    ml_operator_webhooks(self->opts.operator, each, argument);
+    return ml_scripts_next_webhook(ml_operator_scripts(self->opts.operator), cursor, out);
 }
 
 static bool may_write(void *context)
@@ -129,15 +127,12 @@ static bool may_write(void *context)
     return ml_operator_leads(self->opts.operator);
 }
 
-static void expect_requests(void *context, const struct ml_webhook_target *target)
-{
-    ml_webhook_server_expect(context, ml_script_declaration(target->script));
-}
-
 static void on_live(void *context)
 {
     struct ml_webhooks *self = context;
-    ml_operator_webhooks(self->opts.operator, expect_requests, self->server);
+    struct ml_webhook_target target;
+    for (size_t cursor = 0; next_target(self, &cursor, &target);)
+        ml_webhook_server_expect(self->server, ml_script_declaration(target.script));
     if (self->bundles)
         ml_webhook_bundles_again(self->bundles);
 }
@@ -217,7 +212,7 @@ static void make_keepers(struct ml_webhooks *self)
         .client = ml_operator_client(opts->operator),
         .informers = ml_operator_informers(opts->operator),
         .may_write = may_write,
-        .scripts = each_target,
+        .next = next_target,
         .context = self,
     });
     self->secret = ml_webhook_secret_new(&(struct ml_webhook_secret_opts){
@@ -251,7 +246,7 @@ int ml_webhooks_new(const struct ml_webhooks_opts *opts, struct ml_webhooks **ou
     }
     if (!self->opts.cert_dir)
         make_keepers(self);
-    ml_operator_on_live(opts->operator, on_live, self);
+    ml_scripts_on_live(ml_operator_scripts(opts->operator), on_live, self);
     *out = self;
     return 0;
 }
@@ -260,7 +255,7 @@ void ml_webhooks_free(struct ml_webhooks *self)
 {
     if (!self)
         return;
-    ml_operator_on_live(self->opts.operator, NULL, NULL);
+    ml_scripts_on_live(ml_operator_scripts(self->opts.operator), NULL, NULL);
     ml_path_watch_free(self->files);
     ml_webhook_secret_free(self->secret);
     ml_webhook_bundles_free(self->bundles);
@@ -287,23 +282,17 @@ void ml_webhooks_start(struct ml_webhooks *self)
     }
 }
 
-static void count_target(void *context, const struct ml_webhook_target *target)
-{
-    (void)target;
-    ++*(size_t *)context;
-}
-
 bool ml_webhooks_ready(const struct ml_webhooks *self, struct ml_buf *why)
 {
-    size_t count = 0;
-    if (self->shown)
+    size_t cursor = 0;
+    struct ml_webhook_target target;
+    if (self->shown ||
+        !ml_scripts_next_webhook(ml_operator_scripts(self->opts.operator), &cursor, &target))
         return true;
-    ml_operator_webhooks(self->opts.operator, count_target, &count);
-    if (count > 0)
-        ml_buf_printf(why, "webhooks: no certificate yet that API servers trust: %s%s\n",
-                      self->opts.cert_dir ? "" : "Secret ",
-                      self->opts.cert_dir ? self->opts.cert_dir : self->opts.cert_secret);
-    return count == 0;
+    ml_buf_printf(why, "webhooks: no certificate yet that API servers trust: %s%s\n",
+                  self->opts.cert_dir ? "" : "Secret ",
+                  self->opts.cert_dir ? self->opts.cert_dir : self->opts.cert_secret);
+    return false;
 }
 
 int ml_webhooks_port(const struct ml_webhooks *self)

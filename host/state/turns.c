@@ -1,5 +1,5 @@
 /* Gives turns to script code. Controllers and sources are its payers (operator/controller.c,
- * operator/loader.c). */
+ * operator/scripts.c). */
 #include "state/turns.h"
 
 #ifndef MOONLOOP_CPU_STRETCH

@@ -7,6 +7,7 @@
 
 #include "cluster/host/transport_embedded.h"
 #include "operator/operator.h"
+#include "operator/source.h"
 
 #include <event2/event.h>
 #include <fcntl.h>
@@ -159,9 +160,9 @@ static void on_handled(void *context, const struct wire_request *request)
 
 /* ---- scripts ---- */
 
-static void source_start(struct ml_source *source)
+static void source_start(struct ml_source *source, struct ml_services *services)
 {
-    (void)source;
+    (void)source, (void)services;
 }
 
 static void source_report(struct ml_source *source, bool warning, const char *reason,
@@ -310,10 +311,8 @@ static void make_operator(struct arena *arena, int log_fd)
     };
     arena->operator= ml_operator_new(&opts);
     arena->source = (struct ml_source){.class = &source_class, .name = ml_strdup("scripts")};
-    if (arena->folder)
-        ml_operator_add_path(arena->operator, arena->folder);
-    else
-        ml_operator_add_source(arena->operator, & arena->source);
+    ml_scripts_add_source(ml_operator_scripts(arena->operator),
+                          arena->folder ? ml_source_path_new(arena->folder) : &arena->source);
 }
 
 static void end_operator(struct arena *arena)

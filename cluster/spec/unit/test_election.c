@@ -91,7 +91,8 @@ static void replica_init(struct pair *pair, struct replica *self, const char *id
         .replica = &replica,
     };
     self->operator= ml_operator_new(&opts);
-    ml_operator_add_source(self->operator, ml_world_source_new(pair->loop, pair->script));
+    ml_scripts_add_source(ml_operator_scripts(self->operator),
+                          ml_world_source_new(pair->loop, pair->script));
 }
 
 static void replica_fini(struct replica *self)

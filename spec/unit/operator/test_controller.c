@@ -2,7 +2,6 @@
 #include "run_scripts.h"
 
 #include "operator/controller_internal.h"
-#include "operator/scripts_internal.h"
 
 /* Its status tells when it was run last. */
 static const char *const stamper =
@@ -340,7 +339,9 @@ static void thing_event(struct world *world, const char *type, int number, const
 
 static const struct ml_controller *only_controller(const struct world *world)
 {
-    return ml_container_of(world->scripts->slots.next, struct slot, node)->controller;
+    struct ml_controller *all[ML_CONTROLLERS_MAX];
+    assert_int_equal(ml_scripts_controllers(world->scripts, all), 1);
+    return all[0];
 }
 
 static void expect_no_records(const struct world *world, const char *after)

@@ -2,7 +2,7 @@
  * page stays as it is, as after a kill. */
 #include "unit.h"
 
-#include "operator/loader.h"
+#include "operator/load.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -221,18 +221,18 @@ static const char *const controller =
     "  reconciles = m.kind('v1', 'Pod') }\n";
 static const char *const endless = "while true do end";
 
-static void load(struct folder *folder, const char *a, struct ml_batch *batch,
-                 struct ml_files *files)
+static void load_two(struct folder *folder, const char *a, struct ml_load *load,
+                     struct ml_files *files)
 {
     static const struct ml_script_limits limits = {.load_cpu_ns = 10 * ML_NS_PER_S};
-    const struct ml_batch_opts opts = {.limits = &limits, .marker = folder->marker};
+    const struct ml_load_opts opts = {.limits = &limits, .marker = folder->marker};
     struct ml_err err = ML_ERR_INIT;
     *files = ML_FILES_INIT;
     assert_int_equal(ml_files_add(files, &ml_files_scripts, ML_STR("a.lua"), ml_str_of(a), &err),
                      0);
     assert_int_equal(
         ml_files_add(files, &ml_files_scripts, ML_STR("b.lua"), ml_str_of(controller), &err), 0);
-    ml_batch_load(batch, files, &opts);
+    ml_load_all(load, files, &opts);
     assert_int_equal(*ml_crash_marker_at_work(folder->marker), 0);
 }
 
@@ -240,7 +240,7 @@ static void load(struct folder *folder, const char *a, struct ml_batch *batch,
 static void die_loading(struct folder *folder, const char *a)
 {
     const struct itimerval soon = {.it_value.tv_usec = 300000};
-    struct ml_batch batch;
+    struct ml_load load;
     struct ml_files files;
     int status = 0;
     pid_t pid = fork();
@@ -248,7 +248,7 @@ static void die_loading(struct folder *folder, const char *a)
     if (pid == 0) {
         start(folder);
         setitimer(ITIMER_PROF, &soon, NULL);
-        load(folder, a, &batch, &files);
+        load_two(folder, a, &load, &files);
         _exit(0);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -257,17 +257,17 @@ static void die_loading(struct folder *folder, const char *a)
 }
 
 /* Checks the verdict on the two files in the next process; that ends in order. */
-static void expect(struct folder *folder, const char *a, enum ml_batch_verdict verdict,
+static void expect(struct folder *folder, const char *a, enum ml_load_outcome outcome,
                    const char *says)
 {
-    struct ml_batch batch;
+    struct ml_load load;
     struct ml_files files;
     start(folder);
-    load(folder, a, &batch, &files);
-    assert_string_equal(batch.entries[0].err.message, says);
-    assert_int_equal(batch.entries[0].verdict, verdict);
-    assert_int_equal(batch.entries[1].verdict, ML_BATCH_CONTROLLER);
-    ml_batch_fini(&batch);
+    load_two(folder, a, &load, &files);
+    assert_string_equal(load.verdicts[0].err.message, says);
+    assert_int_equal(load.verdicts[0].outcome, outcome);
+    assert_int_equal(load.verdicts[1].outcome, ML_LOAD_CONTROLLER);
+    ml_load_fini(&load);
     ml_files_fini(&files);
     ml_crash_marker_forgive(folder->marker);
     die(folder);
@@ -278,10 +278,10 @@ static void test_marker_version_in_which_two_processes_died_is_not_loaded(void *
     struct folder *folder = *state;
     die_loading(folder, endless);
     die_loading(folder, endless);
-    expect(folder, endless, ML_BATCH_REFUSED,
+    expect(folder, endless, ML_LOAD_REFUSED,
            "a.lua: this version was at work when the process died twice in a row; change it to "
            "have it loaded again");
-    expect(folder, "return", ML_BATCH_REFUSED,
+    expect(folder, "return", ML_LOAD_REFUSED,
            "a.lua:1: the file returns nothing; a script returns moonloop.controller{ … }, a module "
            "a table");
 }
@@ -290,11 +290,11 @@ static void test_marker_version_in_which_one_process_died_is_loaded(void **state
 {
     struct folder *folder = *state;
     die_in(folder, version_of("b.lua", controller));
-    expect(folder, "return 1", ML_BATCH_REFUSED,
+    expect(folder, "return 1", ML_LOAD_REFUSED,
            "a.lua:1: the file returns a number; a script returns moonloop.controller{ … }, a "
            "module a table");
     die_in(folder, version_of("b.lua", controller)); /* the one before was made good */
-    expect(folder, "return 1", ML_BATCH_REFUSED,
+    expect(folder, "return 1", ML_LOAD_REFUSED,
            "a.lua:1: the file returns a number; a script returns moonloop.controller{ … }, a "
            "module a table");
 }

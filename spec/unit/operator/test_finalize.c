@@ -179,7 +179,7 @@ test_finalize_is_not_called_again_for_an_object_that_went_with_its_finalizer(voi
     fake_reply(remove, 200,
                "{\"metadata\":{\"name\":\"a\",\"uid\":\"ua\",\"resourceVersion\":\"11\"}}");
     ml_loop_poll(world->loop);
-    ml_scripts_resync(world->scripts); /* something brings it up */
+    resync(world); /* something brings it up */
     ml_loop_poll(world->loop);
     expect_no_write(world);
     fake_refuse(ml_take(&world->live_read), 404, "NotFound", "things \"a\" not found");
@@ -455,7 +455,7 @@ static void test_controller_that_is_removed_goes_on_when_this_replica_leads(void
     advance(world, ML_NS_PER_S);
     expect_no_write(world);
     world->services.standby = false;
-    ml_scripts_resync(world->scripts);
+    resync(world);
     ml_loop_poll(world->loop);
     answer_changed(world, expect_write(world, "\"finalizers\":[\"a/b\",\"c/d\"]"), 12, GOING);
     advance(world, ML_NS_PER_S);
@@ -472,7 +472,7 @@ static void test_finalize_is_for_the_replica_that_leads(void **state)
     advance(world, ML_NS_PER_S);
     expect_no_write(world);
     world->services.standby = false;
-    ml_scripts_resync(world->scripts);
+    resync(world);
     ml_loop_poll(world->loop);
     fake_reply(expect_write(world, "\"finalizers\":[\"a/b\",\"c/d\"]"), 200, "{}");
 }

@@ -22,13 +22,11 @@ static bool may_write(void *context)
     return !((struct bundles_world *)context)->standby;
 }
 
-static void each_script(void *context,
-                        void (*each)(void *context, const struct ml_webhook_target *target),
-                        void *argument)
+static bool next_script(void *context, size_t *cursor, struct ml_webhook_target *out)
 {
     const struct bundles_world *b = context;
-    const struct ml_webhook_target target = {b->w.script, &world_at, NULL};
-    each(argument, &target);
+    *out = (struct ml_webhook_target){b->w.script, &world_at, NULL};
+    return (*cursor)++ == 0;
 }
 
 static void open_bundles(struct bundles_world *b)
@@ -44,7 +42,7 @@ static void open_bundles(struct bundles_world *b)
         .log = &b->w.log,
         .client = b->w.client,
         .may_write = may_write,
-        .scripts = each_script,
+        .next = next_script,
         .context = b,
     });
 }
