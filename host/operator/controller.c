@@ -8,7 +8,6 @@
 #include "base/escape.h"
 #include "codec/json.h"
 #include "kube/object_diff.h"
-#include "state/writer.h"
 
 /* Reconciles that were under way may still add finalizers, and a replica that stands by waits for
  * the one that acts: so the cache is looked at again and again. */
@@ -167,39 +166,6 @@ struct lookup {
     struct ml_client_call *call;
     struct ml_list node;
 };
-
-static bool is_self(const struct ml_controller *self, const struct ml_author *author)
-{
-    return strcmp(author->controller, self->name) == 0;
-}
-
-static const char *name_author(struct ml_controller *self, const struct ml_author *author)
-{
-    ml_buf_clear(&self->author);
-    if (is_self(self, author))
-        ml_buf_printf(&self->author, "the same controller for %s %s",
-                      ml_revision_kind(self->current)->kind, author->key);
-    else
-        ml_buf_printf(&self->author, "controller %s", author->controller);
-    return ml_buf_cstr(&self->author);
-}
-
-/* The author of the change, for the enqueue filter. */
-static const char *controller_author_of(void *context, struct ml_str key,
-                                        const struct ml_change *change, bool *own)
-{
-    struct ml_controller *self = context;
-    const struct ml_authors *authors = self->services->authors;
-    const struct ml_author *author = change->new ? ml_authors_of(authors,
-                                                                 ml_informer_kind(change->informer),
-                                                                 ml_object_rv_number(change->new))
-                                                 : ml_authors_of_deletion(
-                                                       authors, ml_object_uid(change->old));
-    if (!author)
-        return NULL;
-    *own = is_self(self, author) && ml_str_is(key, author->key);
-    return name_author(self, author);
-}
 
 static void record_slowed(struct ml_controller *self, struct ml_str key, const char *reason,
                           const char *note)
@@ -380,27 +346,16 @@ static bool looks_up(const struct ml_controller *self, struct ml_str key)
     return false;
 }
 
-/* The answer to the write of the other side may have come after its change; now it is there. */
-static const char *name_other_side(struct ml_controller *self, const struct ml_slowed *slowed)
-{
-    if (slowed->other_side)
-        return slowed->other_side;
-    const struct ml_author *author = ml_authors_of(
-        self->services->authors, ml_informer_kind(slowed->change->informer), slowed->other_side_rv);
-    return author ? name_author(self, author) : NULL;
-}
-
 /* Reports that a key is slowed: in the log, by an Event, and by a metric. */
 static void controller_key_slowed(struct ml_controller *self, struct ml_str key,
                                   const struct ml_slowed *slowed)
 {
-    const char *other_side = slowed->fight ? name_other_side(self, slowed) : NULL;
-    bool is_unknown = slowed->fight && !other_side;
+    bool is_unknown = slowed->fight && !slowed->other_side;
     ml_metric_add(self->metrics.slowed, 1);
     if (is_unknown && *slowed->field && slowed->change->new && !looks_up(self, key))
         look_up_other(self, key, slowed);
     else
-        tell_slowed(self, key, slowed->fields, is_unknown ? "another client" : other_side);
+        tell_slowed(self, key, slowed->fields, is_unknown ? "another client" : slowed->other_side);
 }
 
 static void controller_key_hot(struct ml_controller *self, struct ml_str key)
@@ -414,7 +369,7 @@ static void controller_key_hot(struct ml_controller *self, struct ml_str key)
                   "after 100 of them the next ones wait, up to 1 s");
 }
 
-/* ---- the enqueue filter ---- */
+/* ---- verdicts of the enqueue filter ---- */
 
 /* "Pod default/x: status.phase". */
 static void note_change_as_cause(struct ml_controller *self, struct ml_str key,
@@ -428,25 +383,11 @@ static void note_change_as_cause(struct ml_controller *self, struct ml_str key,
     controller_note_cause(self, key, ml_informer_kind(change->informer)->kind, ml_buf_str(&text));
 }
 
-static bool on_asked_if_it_matters(void *context, struct ml_str key, const struct ml_change *change,
-                                   bool own_status)
-{
-    struct ml_controller *self = context;
-    return ml_read_sets_matters(self->read_sets, self->current, key, change, own_status);
-}
-
-static bool on_asked_if_uncertain(void *context, struct ml_str key)
-{
-    struct ml_controller *self = context;
-    bool uncertain = ml_read_sets_uncertain(self->read_sets, self->current, key);
-    ml_metric_add(self->metrics.skipped, !uncertain);
-    return uncertain;
-}
-
 /* Does as the filter decided: enqueues the key, reports that it is slowed. Frees the verdict. */
 static void controller_follow_verdict(struct ml_controller *self, struct ml_str key,
                                       struct ml_verdict *verdict)
 {
+    ml_metric_add(self->metrics.skipped, verdict->skipped);
     if (verdict->slowed.change)
         controller_key_slowed(self, key, &verdict->slowed);
     if (verdict->wakes && verdict->cause)
@@ -457,20 +398,6 @@ static void controller_follow_verdict(struct ml_controller *self, struct ml_str 
     if (verdict->wakes)
         ml_workqueue_add(self->queue, key, ML_PRIORITY_NORMAL);
     ml_verdict_fini(verdict);
-}
-
-/* After the expectations. */
-static void controller_make_filter(struct ml_controller *self)
-{
-    const struct ml_enqueue_filter_questions questions = {
-        .matters = on_asked_if_it_matters,
-        .uncertain = on_asked_if_uncertain,
-        .author = controller_author_of,
-        /* In virtual time such a key takes nobody's core, and `moonloop test` reports it. */
-        .slows_hot_keys = ml_turns_metered(self->services->turns),
-    };
-    self->filter = ml_enqueue_filter_new(&self->keys, self->services->loop, self->expectations,
-                                         &questions, self);
 }
 
 /* Another replica reconciles the key from now on. Everything about it goes, except expectations: if
@@ -799,7 +726,7 @@ static void record_metrics(const struct work *work, const struct ml_result *resu
 static void end_run(struct work *work)
 {
     struct ml_controller *self = work->controller;
-    struct ml_verdict verdict = ml_enqueue_filter_ended(self->filter, work->key);
+    struct ml_verdict verdict = ml_enqueue_filter_ended(self->filter, self->current, work->key);
     controller_follow_verdict(self, work->key, &verdict);
 }
 
@@ -1107,21 +1034,30 @@ static bool change_is_edit(const struct ml_change *change)
            (!change->old || (ml_object_diff(change->old, change->new, NULL) & parts));
 }
 
-static void on_change_of_key(void *context, struct ml_str key, const struct ml_change *change)
+static void change_key(struct ml_controller *self, struct ml_str key,
+                       const struct ml_change *change)
 {
-    struct ml_controller *self = context;
     if (!controller_acts(self, key))
         return;
     if (self->circuit.state == ML_CIRCUIT_OPEN && change_is_edit(change))
         controller_hurry_probe(self);
-    struct ml_verdict verdict = ml_enqueue_filter_changed(self->filter, key, change);
+    struct ml_verdict verdict = ml_enqueue_filter_changed(self->filter, self->current, key, change);
     controller_follow_verdict(self, key, &verdict);
 }
 
-/* A key's own write wakes it only as a change of an object that it owns or watches. */
-static void on_named_change(void *context, size_t kind, const struct ml_change *change)
+static void on_mapped(void *context, const struct ml_buf *keys, const struct ml_change *change)
 {
     struct ml_controller *self = context;
+    for (size_t at = 0; at < keys->len;) {
+        struct ml_str key = ml_str_of(keys->ptr + at);
+        at += key.len + 1;
+        change_key(self, key, change);
+    }
+}
+
+/* A key's own write wakes it only as a change of an object that it owns or watches. */
+static void change_readers(struct ml_controller *self, size_t kind, const struct ml_change *change)
+{
     struct ml_change related = *change;
     ML_AUTO(ml_buf_fini) struct ml_buf keys = ML_BUF_INIT;
     related.reconciled = related.child_deleted = false; /* it is the key's own in neither way */
@@ -1132,13 +1068,24 @@ static void on_named_change(void *context, size_t kind, const struct ml_change *
         at += key.len + 1;
         if (!change->new || !ml_expectations_is_echo(self->expectations, key, change->informer,
                                                      ml_object_rv_number(change->new)))
-            on_change_of_key(self, key, &related);
+            change_key(self, key, &related);
     }
 }
 
-static void on_object_gone(void *context, struct ml_str key)
+static void on_change(void *watched, struct ml_informer *informer, struct ml_object *old,
+                      struct ml_object *new)
 {
-    controller_forget_key(context, key);
+    struct ml_controller *self = ml_revision_context_of(watched);
+    struct ml_affected affected;
+    if (!ml_revision_changed(watched, informer, old, new, &affected))
+        return;
+    if (affected.gone)
+        controller_forget_key(self, ml_object_key(old));
+    else
+        on_mapped(self, &affected.keys, &affected.change);
+    if (affected.named_kind != SIZE_MAX)
+        change_readers(self, affected.named_kind, &affected.change);
+    ml_buf_fini(&affected.keys);
 }
 
 static void on_function_failed(void *context, struct ml_revision *revision,
@@ -1178,9 +1125,8 @@ static void on_index_failed(void *context, struct ml_revision *revision, const s
 
 static const struct ml_revision_handler revision_handler = {
     .ready = on_revision_ready,
-    .enqueue = on_change_of_key,
-    .named = on_named_change,
-    .gone = on_object_gone,
+    .change = on_change,
+    .mapped = on_mapped,
     .concerns_all = enqueue_all_objects,
     .mended = controller_pump,
     .index_failed = on_index_failed,
@@ -1280,7 +1226,17 @@ struct ml_controller *ml_controller_new(struct ml_services *services, const char
     self->expectations = ml_expectations_new(&self->keys, services->loop, services->client,
                                              services->metrics, self->name);
     self->read_sets = ml_read_sets_new(&self->keys);
-    controller_make_filter(self);
+    const struct ml_enqueue_filter_opts filter = {
+        .keys = &self->keys,
+        .loop = services->loop,
+        .expectations = self->expectations,
+        .read_sets = self->read_sets,
+        .authors = services->authors,
+        .controller = self->name,
+        /* In virtual time such a key takes nobody's core, and `moonloop test` reports it. */
+        .slows_hot_keys = ml_turns_metered(services->turns),
+    };
+    self->filter = ml_enqueue_filter_new(&filter);
     self->await = (struct ml_client_await){.again = on_server_answers, .context = self};
     ml_payer_init(&self->payer, services->turns, controller_pump, self);
     ml_list_init(&self->works);
@@ -1304,7 +1260,6 @@ void ml_controller_free(struct ml_controller *self)
     ml_metrics_collector_remove(&self->collector);
     controller_cancel_work(self);
     controller_cancel_lookups(self);
-    ml_buf_fini(&self->author);
     ml_revision_unref(self->offered);
     ml_revision_unref(self->current);
     ml_enqueue_filter_free(self->filter);

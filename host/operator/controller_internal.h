@@ -4,7 +4,7 @@
 
 #include "operator/circuit.h"
 #include "operator/controller.h"
-#include "operator/read_sets.h"
+#include "operator/enqueue_filter.h"
 #include "operator/reconcile.h"
 #include "state/workqueue.h"
 
@@ -30,7 +30,6 @@ struct ml_controller {
     struct ml_workqueue *queue;
     struct ml_expectations *expectations;
     struct ml_list lookups; /* of those that fight with this controller */
-    struct ml_buf author;   /* of a change, in words */
     struct ml_payer payer;  /* of the CPU time that its script takes */
     struct ml_enqueue_filter *filter;
     struct ml_read_sets *read_sets;

@@ -424,11 +424,7 @@ struct ml_key_pace {
 };
 
 struct ml_enqueue_filter {
-    struct ml_loop *loop;
-    struct ml_enqueue_filter_questions questions;
-    void *context;
-    struct ml_expectations *expectations;
-    struct ml_keys *keys;
+    struct ml_enqueue_filter_opts opts;
     size_t len;           /* keys with a part */
     struct ml_list rated; /* entries with rates; those looked at longest ago come first */
     struct common_rates common;
@@ -436,7 +432,7 @@ struct ml_enqueue_filter {
 
 static struct ml_key_pace *entry_find(const struct ml_enqueue_filter *self, struct ml_str key)
 {
-    const struct ml_key *record = ml_keys_find(self->keys, key);
+    const struct ml_key *record = ml_keys_find(self->opts.keys, key);
     return record ? record->pace : NULL;
 }
 
@@ -447,7 +443,7 @@ static struct ml_key_pace *entry_get(struct ml_enqueue_filter *self, struct ml_s
         return entry;
     entry = ml_new(struct ml_key_pace);
     ml_list_init(&entry->node);
-    entry->key = ml_keys_ref(self->keys, key);
+    entry->key = ml_keys_ref(self->opts.keys, key);
     entry->key->pace = entry;
     self->len++;
     return entry;
@@ -483,7 +479,7 @@ static void entry_settle(struct ml_enqueue_filter *self, struct ml_key_pace *ent
 
 static int64_t now_of(const struct ml_enqueue_filter *self)
 {
-    return ml_clock_monotonic(ml_loop_clock(self->loop));
+    return ml_clock_monotonic(ml_loop_clock(self->opts.loop));
 }
 
 /* Forgets the rates of up to `count` keys that have had none for long. */
@@ -552,7 +548,7 @@ struct visit {
     const struct ml_change *change;
     uint64_t object;
     size_t fields;
-    const char *author;     /* of somebody else's change; NULL: not known */
+    const char *author;     /* of somebody else's change, in words; NULL: not known */
     bool is_edit;           /* by somebody else, in a field that is not slowed */
     enum field_cause cause; /* of an own change */
     struct field_verdict verdict;
@@ -588,7 +584,7 @@ static unsigned visit_change(struct visit *visit, visit_field *each)
 static bool is_echo(struct ml_enqueue_filter *self, struct ml_str key,
                     const struct ml_change *change)
 {
-    return change->new &&ml_expectations_is_echo(self->expectations, key, change->informer,
+    return change->new &&ml_expectations_is_echo(self->opts.expectations, key, change->informer,
                                                  ml_object_rv_number(change->new));
 }
 
@@ -629,18 +625,47 @@ static void end_pause(struct ml_enqueue_filter *self, struct ml_key_pace *entry)
     entry->by_edit = true;
 }
 
+static const struct ml_author *author_of(const struct ml_enqueue_filter *self,
+                                         const struct ml_change *change)
+{
+    if (!change->new)
+        return ml_authors_of_deletion(self->opts.authors, ml_object_uid(change->old));
+    return ml_authors_of(self->opts.authors, ml_informer_kind(change->informer),
+                         ml_object_rv_number(change->new));
+}
+
+static bool is_own_controller(const struct ml_enqueue_filter *self, const struct ml_author *author)
+{
+    return strcmp(author->controller, self->opts.controller) == 0;
+}
+
+/* The caller frees it. NULL for NULL. */
+static char *name_author(const struct ml_enqueue_filter *self, const struct ml_revision *revision,
+                         const struct ml_author *author)
+{
+    if (!author)
+        return NULL;
+    return is_own_controller(self, author)
+               ? ml_asprintf("the same controller for %s %s", ml_revision_kind(revision)->kind,
+                             author->key)
+               : ml_asprintf("controller %s", author->controller);
+}
+
 /* Somebody else's change wakes the key. Of children only what its runs have changed, made or
  * deleted can be a fight. */
-static void note_change_by_other(struct ml_enqueue_filter *self, struct ml_str key,
-                                 const struct ml_change *change, const char *author)
+static void note_change_by_other(struct ml_enqueue_filter *self, const struct ml_revision *revision,
+                                 struct ml_str key, const struct ml_change *change,
+                                 const struct ml_author *author)
 {
     struct ml_key_pace *entry = entry_find(self, key);
-    struct visit visit = {.self = self, .change = change, .author = author};
+    struct visit visit = {.self = self, .change = change};
     uint64_t owners[2];
     bool is_known = entry && field_rates_know_object(&entry->rates, hash_of_change(change));
     bool came_or_went = !change->old || !change->new;
     hash_owners(change, owners);
     if (is_known || (change->reconciled ? !came_or_went : came_or_went)) {
+        ML_AUTO_FREE char *name = name_author(self, revision, author);
+        visit.author = name;
         visit.entry = entry = entry_get(self, key);
         visit_change(&visit, note_conflict);
     }
@@ -696,7 +721,21 @@ static void count_field(void *context, const struct ml_field_change *field)
         visit->verdict = verdict;
 }
 
-static void slow_key(struct visit *visit, struct ml_slowed *out)
+/* The answer to the write of the other side may have come after its change; now it is there. */
+static char *name_other_side(const struct visit *visit, const struct ml_revision *revision)
+{
+    const struct field_verdict *verdict = &visit->verdict;
+    if (!verdict->fight)
+        return NULL;
+    if (verdict->other_side)
+        return ml_strdup(verdict->other_side);
+    return name_author(visit->self, revision,
+                       ml_authors_of(visit->self->opts.authors,
+                                     ml_informer_kind(visit->change->informer),
+                                     verdict->other_side_rv));
+}
+
+static void slow_key(struct visit *visit, const struct ml_revision *revision, struct ml_slowed *out)
 {
     struct ml_key_pace *entry = visit->entry;
     *out = (struct ml_slowed){
@@ -704,8 +743,7 @@ static void slow_key(struct visit *visit, struct ml_slowed *out)
         .change = visit->change,
         .field = ml_buf_take(&visit->first),
         .fight = visit->verdict.fight,
-        .other_side = visit->verdict.other_side ? ml_strdup(visit->verdict.other_side) : NULL,
-        .other_side_rv = visit->verdict.other_side_rv,
+        .other_side = name_other_side(visit, revision),
         .pause_ns = entry->rates.paused_until_ns - now_of(visit->self),
     };
     entry->slowed = true;
@@ -720,8 +758,9 @@ static enum field_cause cause_of_own_change(const struct ml_key_pace *entry,
     return change->old && change->new ? FIELD_CAUSE_NOTED : FIELD_CAUSE_OTHER;
 }
 
-static void count_own_change(struct ml_enqueue_filter *self, struct ml_str key,
-                             const struct ml_change *change, bool is_status, struct ml_slowed *out)
+static void count_own_change(struct ml_enqueue_filter *self, const struct ml_revision *revision,
+                             struct ml_str key, const struct ml_change *change, bool is_status,
+                             struct ml_slowed *out)
 {
     ML_AUTO(visit_fini)
     struct visit visit = {.self = self, .entry = entry_get(self, key), .change = change};
@@ -730,7 +769,7 @@ static void count_own_change(struct ml_enqueue_filter *self, struct ml_str key,
     if (visit.slowed.len > 0) {
         visit.entry->by_edit = false;
         if (!visit.entry->slowed)
-            slow_key(&visit, out);
+            slow_key(&visit, revision, out);
     }
     entry_settle(self, visit.entry);
 }
@@ -755,43 +794,47 @@ enum effect {
     SKIPPED,   /* it does not matter */
 };
 
-static enum effect judge_change(struct ml_enqueue_filter *self, struct ml_str key,
-                                const struct ml_change *change, struct ml_slowed *slowed)
+static enum effect judge_change(struct ml_enqueue_filter *self, const struct ml_revision *revision,
+                                struct ml_str key, const struct ml_change *change,
+                                struct ml_slowed *slowed)
 {
-    const struct ml_enqueue_filter_questions *ask = &self->questions;
-    bool own = false;
-    const char *author = ask->author ? ask->author(self->context, key, change, &own) : NULL;
-    bool is_own = is_echo(self, key, change) || own;
+    struct ml_read_sets *read_sets = self->opts.read_sets;
+    const struct ml_author *author = author_of(self, change);
+    bool is_own = is_echo(self, key, change) ||
+                  (author && is_own_controller(self, author) && ml_str_is(key, author->key));
     if (!is_own) {
-        if (!ask->matters(self->context, key, change, false))
+        if (!ml_read_sets_matters(read_sets, revision, key, change, false))
             return SKIPPED;
-        note_change_by_other(self, key, change, author);
+        note_change_by_other(self, revision, key, change, author);
         return WAKES;
     }
     bool is_status = is_status_only(change);
-    count_own_change(self, key, change, is_status, slowed);
+    count_own_change(self, revision, key, change, is_status, slowed);
     if (!is_status)
         return WAKES;
-    ask->matters(self->context, key, change, true);
+    (void)ml_read_sets_matters(read_sets, revision, key, change, true);
     return WAKES_NOT;
 }
 
 /* The first of these changes that wakes the key is the cause. If none of the changes is relevant,
  * still wake the key when relevant changes may have been missed; the last change is then the
  * cause. */
-static struct ml_verdict judge_changes(struct ml_enqueue_filter *self, struct ml_str key,
+static struct ml_verdict judge_changes(struct ml_enqueue_filter *self,
+                                       const struct ml_revision *revision, struct ml_str key,
                                        const struct ml_change *changes, size_t count, bool overflow)
 {
     struct ml_verdict verdict = {.wakes = false};
     const struct ml_change *first = NULL, *skipped = NULL;
     for (size_t i = 0; i < count; i++) {
-        enum effect effect = judge_change(self, key, &changes[i], &verdict.slowed);
+        enum effect effect = judge_change(self, revision, key, &changes[i], &verdict.slowed);
         if (effect == SKIPPED)
             skipped = &changes[i];
         else if (effect == WAKES && !first)
             first = &changes[i];
     }
-    bool missed = !overflow && !first && skipped && self->questions.uncertain(self->context, key);
+    bool is_none_relevant = !overflow && !first && skipped;
+    bool missed = is_none_relevant && ml_read_sets_uncertain(self->opts.read_sets, revision, key);
+    verdict.skipped = is_none_relevant && !missed;
     verdict.wakes = overflow || first || missed;
     verdict.cause = overflow ? NULL : first ? first : missed ? skipped : NULL;
     return verdict;
@@ -807,17 +850,10 @@ void ml_verdict_fini(struct ml_verdict *verdict)
     free(verdict->held);
 }
 
-struct ml_enqueue_filter *ml_enqueue_filter_new(struct ml_keys *keys, struct ml_loop *loop,
-                                                struct ml_expectations *expectations,
-                                                const struct ml_enqueue_filter_questions *questions,
-                                                void *context)
+struct ml_enqueue_filter *ml_enqueue_filter_new(const struct ml_enqueue_filter_opts *opts)
 {
     struct ml_enqueue_filter *self = ml_new(struct ml_enqueue_filter);
-    self->keys = keys;
-    self->loop = loop;
-    self->expectations = expectations;
-    self->questions = *questions;
-    self->context = context;
+    self->opts = *opts;
     ml_list_init(&self->rated);
     return self;
 }
@@ -826,18 +862,19 @@ void ml_enqueue_filter_free(struct ml_enqueue_filter *self)
 {
     if (!self)
         return;
-    ml_keys_each(self->keys, key) if (key->pace) entry_free(self, key->pace);
+    ml_keys_each(self->opts.keys, key) if (key->pace) entry_free(self, key->pace);
     free(self);
 }
 
-struct ml_verdict ml_enqueue_filter_changed(struct ml_enqueue_filter *self, struct ml_str key,
+struct ml_verdict ml_enqueue_filter_changed(struct ml_enqueue_filter *self,
+                                            const struct ml_revision *revision, struct ml_str key,
                                             const struct ml_change *change)
 {
     struct ml_key_pace *entry = entry_find(self, key);
     if (change->child_deleted)
-        ml_expectations_child_deleted(self->expectations, key);
+        ml_expectations_child_deleted(self->opts.expectations, key);
     if (!entry || !entry->under_way)
-        return judge_changes(self, key, change, 1, false);
+        return judge_changes(self, revision, key, change, 1, false);
     hold_change(entry, change);
     return (struct ml_verdict){.wakes = false};
 }
@@ -863,7 +900,7 @@ int64_t ml_enqueue_filter_pause(const struct ml_enqueue_filter *self, struct ml_
 static int64_t pause_of_hot(const struct ml_enqueue_filter *self, struct ml_key_pace *entry,
                             int64_t delay_ns, bool *out_hot)
 {
-    if (delay_ns >= HOT_NS || !self->questions.slows_hot_keys)
+    if (delay_ns >= HOT_NS || !self->opts.slows_hot_keys)
         return 0;
     entry->is_hot = true;
     entry->hot = ML_MIN(entry->hot + 1, HOT_FREE_RUNS + HOT_DOUBLINGS + 1);
@@ -887,11 +924,12 @@ int64_t ml_enqueue_filter_restrain(struct ml_enqueue_filter *self, struct ml_str
     return ML_MAX(delay_ns, hot_ns);
 }
 
-struct ml_verdict ml_enqueue_filter_ended(struct ml_enqueue_filter *self, struct ml_str key)
+struct ml_verdict ml_enqueue_filter_ended(struct ml_enqueue_filter *self,
+                                          const struct ml_revision *revision, struct ml_str key)
 {
     struct ml_key_pace *entry = entry_find(self, key);
     ml_assert(entry && entry->under_way);
-    struct ml_verdict verdict = judge_changes(self, key, entry->held, entry->held_count,
+    struct ml_verdict verdict = judge_changes(self, revision, key, entry->held, entry->held_count,
                                               entry->overflow);
     verdict.held = ml_take(&entry->held);
     verdict.held_count = entry->held_count;
@@ -899,7 +937,7 @@ struct ml_verdict ml_enqueue_filter_ended(struct ml_enqueue_filter *self, struct
     entry->under_way = false;
     if (!entry->is_hot)
         entry->hot = 0;
-    if (!ml_expectations_echo_pending(self->expectations, key))
+    if (!ml_expectations_echo_pending(self->opts.expectations, key))
         entry->asks_back = false;
     entry_settle(self, entry);
     return verdict;
@@ -929,7 +967,7 @@ void ml_enqueue_filter_gone(struct ml_enqueue_filter *self, struct ml_str key)
 void ml_enqueue_filter_reset_backoff(struct ml_enqueue_filter *self)
 {
     self->common = (struct common_rates){0};
-    ml_keys_each(self->keys, key) if (key->pace) entry_forgive(self, key->pace);
+    ml_keys_each(self->opts.keys, key) if (key->pace) entry_forgive(self, key->pace);
 }
 
 size_t ml_enqueue_filter_len(struct ml_enqueue_filter *self)

@@ -40,8 +40,8 @@
  * key's run is under way are held until it has ended, when all answers are known. */
 #pragma once
 
-#include "operator/change.h"
-#include "state/expectations.h"
+#include "operator/read_sets.h"
+#include "state/writer.h"
 
 struct ml_enqueue_filter;
 
@@ -52,14 +52,14 @@ struct ml_slowed {
     char *field;                    /* the first of these, as ml_object_diff names it; empty: the
                                        object was made or deleted */
     bool fight;                     /* somebody else changes them, too */
-    char *other_side;               /* its name; NULL: not known when its change came */
-    uint64_t other_side_rv;         /* the version that it wrote last */
+    char *other_side;               /* its name, "controller b"; NULL: not known */
     int64_t pause_ns;
 };
 
 /* The filter's decision about a change, or about all that were held during a run. */
 struct ml_verdict {
     bool wakes;                    /* reconcile the key */
+    bool skipped;                  /* all of it is by others, and the last run read none of it */
     const struct ml_change *cause; /* it wakes the key; NULL: too many changes to name one */
     struct ml_slowed slowed;
     struct ml_change *held; /* the changes of a run, which `cause` and `slowed` point at */
@@ -68,32 +68,25 @@ struct ml_verdict {
 
 void ml_verdict_fini(struct ml_verdict *verdict);
 
-/* Questions of the filter. */
-struct ml_enqueue_filter_questions {
-    /* Can this change by somebody else bring the key to another result? `own_status`: it is the
-     * status that its last run returned; the answer does not count. And after changes that cannot:
-     * is that uncertain? If not, the key is not woken by them. */
-    bool (*matters)(void *context, struct ml_str key, const struct ml_change *change,
-                    bool own_status);
-    bool (*uncertain)(void *context, struct ml_str key);
-    /* The author of the change. Returns a name in words ("controller b"), valid until the next
-     * call; NULL: not known. `own`: a run of this very key made it. The function may be NULL. */
-    const char *(*author)(void *context, struct ml_str key, const struct ml_change *change,
-                          bool *own);
-    /* Slow keys whose runs ask to be called again at once. */
-    bool slows_hot_keys;
+/* All outlive the filter. */
+struct ml_enqueue_filter_opts {
+    struct ml_keys *keys; /* it keeps a part of each record */
+    struct ml_loop *loop;
+    struct ml_expectations *expectations;
+    struct ml_read_sets *read_sets;   /* they know which changes by others matter */
+    const struct ml_authors *authors; /* NULL: nobody knows who wrote what */
+    const char *controller;           /* its runs are the author of own changes */
+    bool slows_hot_keys;              /* keys whose runs ask to be called again at once */
 };
 
-/* `keys` and `expectations` outlive it; it keeps a part of each record. `questions` is copied. */
-struct ml_enqueue_filter *ml_enqueue_filter_new(struct ml_keys *keys, struct ml_loop *loop,
-                                                struct ml_expectations *expectations,
-                                                const struct ml_enqueue_filter_questions *questions,
-                                                void *context);
+struct ml_enqueue_filter *ml_enqueue_filter_new(const struct ml_enqueue_filter_opts *opts);
 void ml_enqueue_filter_free(struct ml_enqueue_filter *filter); /* NULL is fine */
 
 /* A change concerns the key: every change comes through here. Reports a deleted child to the
- * expectations. The verdict is valid as long as `change` is, until ml_verdict_fini. */
+ * expectations. The verdict is valid as long as `change` is, until ml_verdict_fini. `revision` is
+ * the live one. */
 ML_NODISCARD struct ml_verdict ml_enqueue_filter_changed(struct ml_enqueue_filter *filter,
+                                                         const struct ml_revision *revision,
                                                          struct ml_str key,
                                                          const struct ml_change *change);
 
@@ -108,6 +101,7 @@ int64_t ml_enqueue_filter_restrain(struct ml_enqueue_filter *filter, struct ml_s
                                    int64_t delay_ns, bool *out_hot);
 /* Returns the verdict on the changes that came during the run. */
 ML_NODISCARD struct ml_verdict ml_enqueue_filter_ended(struct ml_enqueue_filter *filter,
+                                                       const struct ml_revision *revision,
                                                        struct ml_str key);
 
 /* The object of the key was deleted. */

@@ -1,7 +1,6 @@
 /* L6 operator. Keeps the reads of the last run of each key, which tell the changes that can change
- * its result. The enqueue filter asks, through controller_work.c, before it wakes a key for a
- * change by somebody else. Also knows the keys that looked for an object by name: its changes
- * concern them, whoever owns it.
+ * its result. The enqueue filter asks before it wakes a key for a change by somebody else. Also
+ * knows the keys that looked for an object by name: its changes concern them, whoever owns it.
  *
  * Every change wakes a key without a read set: it has not run yet, its last run failed, or the
  * result may depend on something else (script/reads.h). docs/decisions/0009 says why it is safe to

@@ -91,40 +91,35 @@ static bool owner_key(const struct ml_revision *self, struct ml_object *object,
     return ml_buf_append_str(out_key, owner.name);
 }
 
+static void add_key(void *keys, struct ml_str key)
+{
+    ml_buf_append_str(keys, key);
+    ml_buf_append_str(keys, (struct ml_str){"", 1});
+}
+
 /* The owner, and the old one too: it may have lost the object. */
-static void enqueue_owners(struct ml_revision *self, const struct ml_change *change)
+static void add_owners(struct ml_revision *self, const struct ml_change *change,
+                       struct ml_buf *keys)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf before = ML_BUF_INIT;
     ML_AUTO(ml_buf_fini) struct ml_buf now = ML_BUF_INIT;
     bool had = owner_key(self, change->old, &before);
     bool has = owner_key(self, change->new, &now);
     if (has)
-        self->handler->enqueue(self->context, ml_buf_str(&now), change);
+        add_key(keys, ml_buf_str(&now));
     if (had && !(has && ml_str_eq(ml_buf_str(&before), ml_buf_str(&now))))
-        self->handler->enqueue(self->context, ml_buf_str(&before), change);
+        add_key(keys, ml_buf_str(&before));
 }
 
-struct mapping {
-    struct ml_revision *revision;
-    const struct ml_change *change;
-};
-
-static void enqueue_mapped_key(void *context, struct ml_str key)
+/* A key that only the old state concerns is added, too. */
+static void add_mapped(struct watched_kind *watched, const struct ml_change *change,
+                       struct ml_buf *keys)
 {
-    const struct mapping *mapping = context;
-    struct ml_revision *self = mapping->revision;
-    self->handler->enqueue(self->context, key, mapping->change);
-}
-
-/* A key that only the old state concerns is enqueued, too. */
-static void enqueue_mapped(struct watched_kind *watched, const struct ml_change *change)
-{
-    struct mapping mapping = {watched->revision, change};
     struct ml_object *const states[] = {change->old, change->new};
     for (size_t i = 0; i < ML_COUNT(states); i++) {
         struct ml_err err = ML_ERR_INIT;
         if (states[i] && ml_script_map(watched->revision->script, watched_index(watched), states[i],
-                                       enqueue_mapped_key, &mapping, &err) < 0)
+                                       add_key, keys, &err) < 0)
             report_function_failed(watched, states[i], &err);
     }
 }
@@ -175,19 +170,22 @@ static void on_map_turn(void *context)
         return;
     }
     struct unmapped *next = ml_container_of(self->unmapped.next, struct unmapped, node);
-    enqueue_mapped(next->watched, &next->change);
+    ML_AUTO(ml_buf_fini) struct ml_buf keys = ML_BUF_INIT;
+    add_mapped(next->watched, &next->change, &keys);
+    self->handler->mapped(self->context, &keys, &next->change);
     unmapped_free(self, next);
     if (self->unmapped_count > 0)
         ml_turn_wait(&self->map_turn, self->payer);
 }
 
 /* In order: what waits goes first. */
-static void map_change(struct watched_kind *watched, const struct ml_change *change)
+static void map_change(struct watched_kind *watched, const struct ml_change *change,
+                       struct ml_buf *keys)
 {
     struct ml_revision *self = watched->revision;
     if (!ml_turn_waits(&self->map_turn) && !ml_script_index_pending(self->script) &&
         ml_payer_may_ask(self->payer, MAP_MAX_NS))
-        enqueue_mapped(watched, change);
+        add_mapped(watched, change, keys);
     else
         map_change_later(watched, change);
 }
@@ -223,41 +221,42 @@ static void on_index_failed(void *context, size_t kind, struct ml_object *object
 
 /* ---- changes ---- */
 
-static void on_watched_change(void *context, struct ml_informer *informer, struct ml_object *old,
-                              struct ml_object *new)
+void *ml_revision_context_of(const void *watched)
+{
+    return ((const struct watched_kind *)watched)->revision->context;
+}
+
+bool ml_revision_changed(void *context, struct ml_informer *informer, struct ml_object *old,
+                         struct ml_object *new, struct ml_affected *out)
 {
     struct watched_kind *watched = context;
     struct ml_revision *self = watched->revision;
-    const struct ml_change change = {
-        .informer = informer,
-        .old = old,
-        .new = new,
-        .reconciled = watched->declared->use == ML_USE_RECONCILES,
-        .child_deleted = watched->declared->use == ML_USE_OWNS && !new,
-        .number = ml_informer_changes(informer),
+    enum ml_script_use use = watched->declared->use;
+    size_t index = watched_index(watched);
+    *out = (struct ml_affected){
+        .change =
+            {
+                .informer = informer,
+                .old = old,
+                .new = new,
+                .reconciled = use == ML_USE_RECONCILES,
+                .child_deleted = use == ML_USE_OWNS && !new,
+                .number = ml_informer_changes(informer),
+            },
+        .gone = use == ML_USE_RECONCILES && !new,
     };
-    if (ml_script_indexes(self->script, watched_index(watched)))
+    if (ml_script_indexes(self->script, index))
         update_indexes(watched, old, new);
-    if (!self->live || !change_counts(watched, &change))
-        return;
-    switch (watched->declared->use) {
-    case ML_USE_RECONCILES:
-        if (new)
-            self->handler->enqueue(self->context, ml_object_key(new), &change);
-        else
-            self->handler->gone(self->context, ml_object_key(old));
-        break;
-    case ML_USE_OWNS:
-        enqueue_owners(self, &change);
-        break;
-    case ML_USE_WATCHES:
-        map_change(watched, &change);
-        break;
-    case ML_USE_TOUCHES:
-        break;
-    }
-    if (ml_revision_kind_index(self, informer) == watched_index(watched))
-        self->handler->named(self->context, watched_index(watched), &change);
+    if (!self->live || !change_counts(watched, &out->change))
+        return false;
+    if (use == ML_USE_RECONCILES)
+        add_key(&out->keys, ml_object_key(new ? new : old));
+    else if (use == ML_USE_OWNS)
+        add_owners(self, &out->change, &out->keys);
+    else if (use == ML_USE_WATCHES)
+        map_change(watched, &out->change, &out->keys);
+    out->named_kind = ml_revision_kind_index(self, informer) == index ? index : SIZE_MAX;
+    return true;
 }
 
 /* The indexes are made in pieces, a piece in a round of the loop. */
@@ -305,7 +304,7 @@ static void watch_kind(struct watched_kind *watched, const struct ml_kind *kind)
     self->informers[index] = ml_informers_get(self->services->informers, kind,
                                               &watched->declared->selection);
     watched->listener = (struct ml_listener){
-        .change = on_watched_change,
+        .change = self->handler->change,
         .synced = on_kind_synced,
         .mended = on_kind_mended,
         .context = watched,

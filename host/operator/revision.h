@@ -8,7 +8,7 @@
 #pragma once
 
 #include "kube/unkept.h"
-#include "operator/enqueue_filter.h"
+#include "operator/change.h"
 #include "script/script.h"
 
 struct ml_revision;
@@ -16,13 +16,12 @@ struct ml_revision;
 struct ml_revision_handler {
     /* Everything it watches is in the cache. Once, later from the loop. */
     void (*ready)(void *context, struct ml_revision *revision);
-    /* Once live: this change concerns this key of the reconciled kind. */
-    void (*enqueue)(void *context, struct ml_str key, const struct ml_change *change);
-    /* Once live, of each change that counts: it concerns the keys that looked for the object by
-     * name. `kind` as in ml_revision_kind_index. */
-    void (*named)(void *context, size_t kind, const struct ml_change *change);
-    /* Once live: the object of this key is gone. */
-    void (*gone)(void *context, struct ml_str key);
+    /* The listener of its informers: passes each change on to ml_revision_changed. */
+    void (*change)(void *watched, struct ml_informer *informer, struct ml_object *old,
+                   struct ml_object *new);
+    /* Once live: a change that waited for its watch function concerns these keys, as in struct
+     * ml_affected. */
+    void (*mapped)(void *context, const struct ml_buf *keys, const struct ml_change *change);
     /* Once live: changes concern keys that nobody knows, so it may be any. */
     void (*concerns_all)(void *context);
     /* Once live: the reconciled kind can be watched again. */
@@ -34,6 +33,16 @@ struct ml_revision_handler {
      * counts although `when` gave no verdict. */
     void (*function_failed)(void *context, struct ml_revision *revision, const struct ml_kind *kind,
                             struct ml_object *object, const struct ml_err *err);
+};
+
+/* The keys of the reconciled kind that a change concerns. */
+struct ml_affected {
+    struct ml_change change; /* borrows what ml_revision_changed was called with */
+    struct ml_buf keys;      /* each terminated; freed by the caller */
+    bool gone;               /* the object of the only key is gone */
+    /* For the keys that looked for the object by name: as ml_revision_kind_index; SIZE_MAX: they
+     * are told through another kind with the same informer. */
+    size_t named_kind;
 };
 
 /* For others to read; changed by revision.c alone. */
@@ -81,6 +90,14 @@ struct ml_revision *ml_revision_new(struct ml_services *services, struct ml_scri
  * time of its code. Both outlive it. */
 void ml_revision_live(struct ml_revision *revision, struct ml_expectations *expectations,
                       struct ml_payer *payer);
+
+/* Whose handler is called for the kind: the context of ml_revision_new. */
+void *ml_revision_context_of(const void *watched);
+/* Updates the indexes, and finds the keys that are concerned. False: none, as the change does not
+ * count, or the revision is not live. */
+ML_NODISCARD bool ml_revision_changed(void *watched, struct ml_informer *informer,
+                                      struct ml_object *old, struct ml_object *new,
+                                      struct ml_affected *out);
 
 /* Reports and requests nothing any more. Running reconciles may finish. */
 void ml_revision_retire(struct ml_revision *revision);

@@ -16,22 +16,17 @@ struct wakes_world {
     struct ml_keys keys;
     struct ml_expectations *expectations;
     struct ml_dict *dict;
+    struct ml_read_sets *read_sets;
+    struct ml_authors authors;
     struct ml_enqueue_filter *filter;
     int woken;
     int slowed, hot;
     bool fight; /* as the last one slowed was told */
     char fields[128], other_side[64];
     struct ml_str key;
-    const char *author; /* of every change by somebody else; NULL: not known */
+    const char *author; /* a controller, of every change by somebody else; NULL: not known */
     bool deleted_here;  /* a run of the key deletes what goes */
 };
-
-static bool every_change_matters(void *context, struct ml_str key, const struct ml_change *change,
-                                 bool own_status)
-{
-    (void)context, (void)key, (void)change, (void)own_status;
-    return true;
-}
 
 static void follow(struct wakes_world *self, struct ml_verdict verdict)
 {
@@ -55,18 +50,6 @@ static int64_t restrain(struct wakes_world *self, int64_t delay_ns)
     return restrained_ns;
 }
 
-static const char *author_of_change(void *context, struct ml_str key,
-                                    const struct ml_change *change, bool *own)
-{
-    struct wakes_world *self = context;
-    (void)key;
-    *own = !change->new && self->deleted_here;
-    return self->author;
-}
-
-static const struct ml_enqueue_filter_questions questions = {
-    .matters = every_change_matters, .author = author_of_change, .slows_hot_keys = true};
-
 static int setup(void **state)
 {
     struct wakes_world *self = ml_new(struct wakes_world);
@@ -80,8 +63,17 @@ static int setup(void **state)
     self->expectations = ml_expectations_new(&self->keys, self->base.world.loop,
                                              self->base.world.client, self->base.world.metrics,
                                              "things");
-    self->filter = ml_enqueue_filter_new(&self->keys, self->base.world.loop, self->expectations,
-                                         &questions, self);
+    self->read_sets = ml_read_sets_new(&self->keys); /* empty: every change matters */
+    const struct ml_enqueue_filter_opts opts = {
+        .keys = &self->keys,
+        .loop = self->base.world.loop,
+        .expectations = self->expectations,
+        .read_sets = self->read_sets,
+        .authors = &self->authors,
+        .controller = "things",
+        .slows_hot_keys = true,
+    };
+    self->filter = ml_enqueue_filter_new(&opts);
     *state = self;
     return 0;
 }
@@ -90,6 +82,8 @@ static int teardown(void **state)
 {
     struct wakes_world *self = *state;
     ml_enqueue_filter_free(self->filter);
+    ml_read_sets_free(self->read_sets);
+    ml_authors_fini(&self->authors);
     ml_expectations_free(self->expectations);
     ml_keys_fini(&self->keys);
     ml_dict_unref(self->dict);
@@ -155,7 +149,12 @@ static void change(struct wakes_world *self, const struct ml_informer *informer,
 {
     const struct ml_change told = {
         .informer = informer, .old = old, .new = new, .reconciled = informer == self->own};
-    follow(self, ml_enqueue_filter_changed(self->filter, self->key, &told));
+    if (new && self->author)
+        ml_authors_note(&self->authors, ml_informer_kind(informer), ml_object_rv_number(new),
+                        self->author, ML_STR("d/x"));
+    if (!new && self->deleted_here)
+        ml_authors_note_deletion(&self->authors, ml_object_uid(old), "things", self->key);
+    follow(self, ml_enqueue_filter_changed(self->filter, NULL, self->key, &told));
     ml_object_unref(old);
     ml_object_unref(new);
 }
@@ -198,7 +197,7 @@ static void run_writes(struct wakes_world *self, struct ml_informer *informer, u
 
 static void run_ends(struct wakes_world *self)
 {
-    follow(self, ml_enqueue_filter_ended(self->filter, self->key));
+    follow(self, ml_enqueue_filter_ended(self->filter, NULL, self->key));
     ml_expectations_ended(self->expectations, self->key, true);
 }
 
@@ -294,7 +293,7 @@ static void test_wakes_note_a_child_that_has_gone(void **state)
             ml_expectations_verify(self->expectations, &things, object, not_verified, self));
         if (under_way)
             run_begins(self);
-        follow(self, ml_enqueue_filter_changed(self->filter, KEY, &gone));
+        follow(self, ml_enqueue_filter_changed(self->filter, NULL, KEY, &gone));
         if (under_way)
             run_ends(self);
         assert_int_equal(self->woken, under_way + 1);
@@ -737,7 +736,7 @@ static void fight_is_slowed(struct wakes_world *self, struct ml_informer *inform
         assert_int_equal(round_of_fight(self, informer, of_spec, rv), 0);
     assert_int_equal(self->slowed, 1);
     assert_true(self->fight);
-    assert_string_equal(self->other_side, "other");
+    assert_string_equal(self->other_side, "controller other");
     assert_string_equal(self->fields, fields);
     for (int64_t pause_s = 1; pause_s <= 1000; pause_s *= 2, rv += 2)
         assert_int_equal(round_of_fight(self, informer, of_spec, rv), pause_s * ML_NS_PER_S);
@@ -766,7 +765,7 @@ static void test_wakes_fight_goes_on_when_the_answer_comes_after_the_event(void 
     for (int run = 2; run <= 21; run++)
         round_of_fight(self, self->own, false, rv += 2);
     assert_int_equal(self->slowed, 1);
-    assert_string_equal(self->other_side, "other");
+    assert_string_equal(self->other_side, "controller other");
     assert_int_equal(round_of_fight(self, self->own, false, rv += 2), ML_NS_PER_S);
 }
 
