@@ -1327,14 +1327,14 @@ const char *ml_controller_name(const struct ml_controller *self)
     return self->name;
 }
 
-struct ml_script *ml_controller_current(const struct ml_controller *self)
+const struct ml_revision *ml_controller_current(const struct ml_controller *self)
 {
-    return self->current ? self->current->script : NULL;
+    return self->current;
 }
 
-struct ml_script *ml_controller_offered(const struct ml_controller *self)
+const struct ml_revision *ml_controller_offered(const struct ml_controller *self)
 {
-    return self->offered ? self->offered->script : NULL;
+    return self->offered;
 }
 
 bool ml_controller_webhook(struct ml_controller *self, struct ml_webhook_target *out)
@@ -1369,20 +1369,4 @@ bool ml_controller_fails(const struct ml_controller *self, struct ml_buf *why)
                    ML_STR_ARG(failing.key), failing.failures, more, is_last ? ": " : "",
                    is_last ? self->failed_why : "");
     return true;
-}
-
-bool ml_controller_stays_synced(const struct ml_controller *self, struct ml_buf *why)
-{
-    return ml_revision_stays_synced(self->current, why);
-}
-
-bool ml_controller_misses_kind(const struct ml_controller *self)
-{
-    const struct ml_revision *revision = self->current ? self->current : self->offered;
-    return revision && ml_revision_misses_kind(revision);
-}
-
-bool ml_controller_is_synced(const struct ml_controller *self, struct ml_buf *why)
-{
-    return !self->offered || ml_revision_is_synced(self->offered, why);
 }

@@ -3,6 +3,7 @@
  * reconciles; running reconciles of the old revision end in its own Lua state. */
 #pragma once
 
+#include "operator/revision.h"
 #include "operator/webhook_review.h"
 
 struct ml_controller;
@@ -58,17 +59,10 @@ int64_t ml_controller_next(const struct ml_controller *controller);
 bool ml_controller_fails(const struct ml_controller *controller, struct ml_buf *why);
 
 const char *ml_controller_name(const struct ml_controller *controller);
-/* The live script, or NULL; and the one offered but not live yet, or NULL. */
-struct ml_script *ml_controller_current(const struct ml_controller *controller);
-struct ml_script *ml_controller_offered(const struct ml_controller *controller);
+/* The live revision, or NULL; and the one that was offered and is not live yet, or NULL. */
+const struct ml_revision *ml_controller_current(const struct ml_controller *controller);
+const struct ml_revision *ml_controller_offered(const struct ml_controller *controller);
 
 /* The version that answers webhooks: the live one, before the first the one that is to be. False:
  * there is none. */
 bool ml_controller_webhook(struct ml_controller *controller, struct ml_webhook_target *out);
-
-/* As ml_revision_misses_kind, of the current revision, or else of the offered one. */
-bool ml_controller_misses_kind(const struct ml_controller *controller);
-/* As ml_revision_is_synced, of the offered revision; true when there is none. */
-bool ml_controller_is_synced(const struct ml_controller *controller, struct ml_buf *why);
-/* As ml_revision_stays_synced, of a live controller. */
-bool ml_controller_stays_synced(const struct ml_controller *controller, struct ml_buf *why);

@@ -62,10 +62,10 @@ static struct ml_script *entry_script(const struct entry *entry)
 {
     const struct ml_controller *controller = entry->successor ? entry->successor
                                                               : entry->controller;
-    if (!controller)
-        return NULL;
-    struct ml_script *offered = ml_controller_offered(controller);
-    return offered ? offered : ml_controller_current(controller);
+    const struct ml_revision *revision = controller ? ml_controller_offered(controller) : NULL;
+    if (controller && !revision)
+        revision = ml_controller_current(controller);
+    return revision ? revision->script : NULL;
 }
 
 /* A version of it is live. */
@@ -289,9 +289,9 @@ static const struct entry *entry_with_name(const struct entry *mine, const char 
 /* Does it say that it was the other one formerly? */
 static bool takes_over(const struct ml_controller *controller, const struct ml_controller *other)
 {
-    struct ml_script *script = ml_controller_current(controller);
-    return script && ml_declaration_is_called(ml_script_declaration(script),
-                                              ml_str_of(ml_controller_name(other)));
+    const struct ml_revision *revision = ml_controller_current(controller);
+    return revision &&
+           ml_declaration_is_called(revision->declaration, ml_str_of(ml_controller_name(other)));
 }
 
 static void entry_on_live(void *context, struct ml_controller *controller, bool first)
@@ -402,9 +402,10 @@ static const struct entry *entry_in_formerly(const struct entry *mine,
 static bool entry_changes_kind(const struct entry *entry, const struct ml_script *script,
                                struct ml_err *err)
 {
-    struct ml_script *runs = entry->controller ? ml_controller_current(entry->controller) : NULL;
     const struct ml_declaration *new = ml_script_declaration(script);
-    const struct ml_declaration *old = runs ? ml_script_declaration(runs) : NULL;
+    const struct ml_declaration *old = entry_works(entry)
+                                           ? ml_controller_current(entry->controller)->declaration
+                                           : NULL;
     if (!old || !old->finalizes || !ml_declaration_is_called(new, ml_str_of(old->name)))
         return false;
     const struct ml_gvk *was = &old->kinds[0].gvk, *is = &new->kinds[0].gvk;
@@ -870,11 +871,15 @@ static void count_entry(const struct entry *entry, struct ml_scripts_count *out)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf why = ML_BUF_INIT;
     bool works = entry_works(entry);
-    if (works && ml_controller_stays_synced(entry->controller, &why))
+    const struct ml_revision *revision = NULL;
+    if (entry->controller)
+        revision = works ? ml_controller_current(entry->controller)
+                         : ml_controller_offered(entry->controller);
+    if (works && ml_revision_stays_synced(revision, &why))
         out->live++;
     else if (!works && entry->why.kind)
         out->refused++;
-    else if (entry->controller && ml_controller_misses_kind(entry->controller))
+    else if (revision && ml_revision_misses_kind(revision))
         out->missing_kind++;
     else if (works)
         out->blocked++;
@@ -1013,12 +1018,14 @@ bool ml_scripts_ready(const struct ml_scripts *self, struct ml_buf *why)
     ml_list_each_entry (const struct entry, entry, &self->entries) {
         if (entry->removed)
             continue;
+        const struct ml_controller *controller = entry->controller;
         if (entry_works(entry)) {
-            ready = ml_controller_stays_synced(entry->controller, why) && ready;
+            ready = ml_revision_stays_synced(ml_controller_current(controller), why) && ready;
             continue;
         }
         ready = false;
-        bool synced = !entry->controller || ml_controller_is_synced(entry->controller, why);
+        const struct ml_revision *offered = controller ? ml_controller_offered(controller) : NULL;
+        bool synced = !offered || ml_revision_is_synced(offered, why);
         if (entry->why.kind)
             ml_append_line(why, "%s", entry->why.message);
         else if (synced)
