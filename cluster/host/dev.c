@@ -29,7 +29,7 @@
 #include "codec/base64.h"
 #include "codec/json.h"
 #include "include/moonloop.h"
-#include "net/tls_authority.h"
+#include "net/tls.h"
 #include "operator/files.h"
 #include "operator/loader.h"
 #include "operator/operator.h"

@@ -3,7 +3,6 @@
 #include <openssl/ssl.h>
 
 #include "net/tls.h"
-#include "net/tls_authority.h"
 
 #define VALID_S        INT64_C(31536000)         /* a year; longer than any start lives */
 #define BODY_BYTES_MAX ((size_t)3 * 1024 * 1024) /* kube-apiserver's, and named in its answer */

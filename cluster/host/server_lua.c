@@ -5,7 +5,7 @@
 #include <lualib.h>
 
 #include "cluster/host/server_lua_internal.h"
-#include "net/tls_authority.h"
+#include "net/tls.h"
 #include "script/library.h"
 
 static void *allocate(void *context, void *ptr, size_t osize, size_t nsize)

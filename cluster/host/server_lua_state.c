@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "net/tls_authority.h"
+#include "net/tls.h"
 
 #define SECONDS_MAX 1e9 /* 31 years */
 

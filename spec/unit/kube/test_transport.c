@@ -5,7 +5,6 @@
 #include "kube/transport.h"
 #include "net/http_server.h"
 #include "net/tls.h"
-#include "net/tls_authority.h"
 
 #include <openssl/ssl.h>
 #include <stdio.h>
