@@ -2,7 +2,7 @@
  * plugin anew, and goes back to the token before when a new one is rejected. */
 #include "kube/credentials.h"
 
-#include "kube/kubeconfig_internal.h"
+#include "kube/kubeconfig.h"
 
 #include "base/repeat.h"
 #include "base/wipe.h"

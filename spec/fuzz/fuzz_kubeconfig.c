@@ -2,7 +2,7 @@
  * that the input may or may not define. The result must be whole, or an error with a message. */
 #include "codec/json.h"
 #include "kube/exec_plugin.h"
-#include "kube/kubeconfig_internal.h"
+#include "kube/kubeconfig.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
