@@ -11,6 +11,52 @@
 /* After a list of more objects than this, free memory is returned to the system. */
 #define TRIM_COUNT 1000
 
+/* ---- tombstones: the objects that were deleted last ---- */
+
+struct tombstone {
+    size_t uid_len, rv_len;
+    char bytes[]; /* uid, rv */
+};
+
+static struct ml_str tombstone_uid(const void *entry)
+{
+    const struct tombstone *tombstone = entry;
+    return (struct ml_str){tombstone->bytes, tombstone->uid_len};
+}
+
+static void tombstones_fini(struct ml_set *tombstones)
+{
+    ml_set_each (tombstones, cursor, tombstone)
+        free(tombstone);
+    ml_set_fini(tombstones);
+}
+
+/* The object with this uid was deleted at version `rv`; both are copied. */
+static void tombstones_put(struct ml_set *tombstones, struct ml_str uid, struct ml_str rv)
+{
+    struct tombstone *tombstone = ml_alloc(sizeof *tombstone + uid.len + rv.len);
+    tombstone->uid_len = uid.len;
+    tombstone->rv_len = rv.len;
+    memcpy(tombstone->bytes, uid.ptr, uid.len);
+    memcpy(tombstone->bytes + uid.len, rv.ptr, rv.len);
+    tombstones->key = tombstone_uid;
+    free(ml_set_remove(tombstones, uid)); /* an earlier deletion: now it is the newest */
+    if (tombstones->len == ML_TOMBSTONES_MAX) {
+        size_t first = 0;
+        free(ml_set_remove(tombstones, tombstone_uid(ml_set_next(tombstones, &first))));
+    }
+    ml_set_put(tombstones, tombstone);
+}
+
+/* Is `rv` a version of the object from before its deletion? */
+static bool tombstones_has(const struct ml_set *tombstones, struct ml_str uid, struct ml_str rv)
+{
+    const struct tombstone *found = ml_set_get(tombstones, uid);
+    return found && ml_rv_older(rv, (struct ml_str){found->bytes + found->uid_len, found->rv_len});
+}
+
+/* ---- an informer ---- */
+
 /* One reflector and the version it has reached. */
 struct informer_scope {
     struct ml_informer *informer;
@@ -32,7 +78,7 @@ struct ml_informer {
     bool shared;                   /* watches all that the process watches; may be found by kind */
     size_t users;
     struct ml_store *store;
-    struct tombstones tombstones;
+    struct ml_set tombstones; /* struct tombstone by uid */
     struct ml_dict *dict;
     struct ml_discovery_wait *looking; /* checks whether the kind still exists; NULL: no check */
     struct informer_scope *scopes;
