@@ -25,16 +25,6 @@ struct http_client {
     struct ml_http_tls tls;
 };
 
-/* A socket that can connect to an address, or -1. */
-static int open_socket(const struct http_library *library, const struct sockaddr *address)
-{
-    struct ml_err err = ML_ERR_INIT;
-    if (address->sa_family == AF_INET)
-        return lua_network_socket(library->parts.network, SOCK_STREAM,
-                                  ((const struct sockaddr_in *)address)->sin_addr, &err);
-    return socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-}
-
 /* ---- requests to webhooks ---- */
 
 #define POST        "cluster.http.post"
@@ -106,7 +96,7 @@ static void on_post_done(void *context, const struct ml_err *err)
 static int open_post_socket(void *context, const struct sockaddr *address)
 {
     const struct post *post = context;
-    return open_socket(post->library, address);
+    return lua_network_socket_to(post->library->parts.network, address);
 }
 
 /* Called for a request under way only when the state is closed. */
@@ -260,7 +250,7 @@ static void on_call_done(void *context, const struct ml_err *err)
 static int open_call_socket(void *context, const struct sockaddr *address)
 {
     const struct call *call = context;
-    return open_socket(call->library, address);
+    return lua_network_socket_to(call->library->parts.network, address);
 }
 
 /* The headers at the top, name → value; their texts belong to the table. */

@@ -79,6 +79,15 @@ int lua_network_socket(struct ml_pod_network *network, int type, struct in_addr 
     return fd;
 }
 
+int lua_network_socket_to(struct ml_pod_network *network, const struct sockaddr *address)
+{
+    struct ml_err err = ML_ERR_INIT;
+    if (address->sa_family == AF_INET)
+        return lua_network_socket(network, SOCK_STREAM,
+                                  ((const struct sockaddr_in *)address)->sin_addr, &err);
+    return socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+}
+
 /* ---- who listens ---- */
 
 enum { ON_CONNECTION = 1, ON_DATAGRAM = 1 }; /* user values */

@@ -437,31 +437,35 @@ ML_RAISES static int folder_make_folder(lua_State *L)
     return push_done(L, made);
 }
 
-/* folder:remove(path) -> true, or nil and why not: a file, or a folder with all that is in it;
- * true if it is not there. */
-ML_RAISES static int folder_remove(lua_State *L)
+/* Removes the entry at the path; true if it is not there. */
+ML_RAISES static int remove_entry(lua_State *L, bool (*remove_in)(int parent, const char *name))
 {
     const char *name;
     int base = folder_of(L);
     int parent = process_path_parent(base, luaL_checkstring(L, 2), false, &name);
-    bool removed = parent >= 0 ? process_path_remove(parent, name) : errno == ENOENT;
+    bool removed = parent >= 0 ? remove_in(parent, name) : errno == ENOENT;
     int saved = errno;
     ml_close_fd(&parent);
     errno = saved;
     return push_done(L, removed);
 }
 
+/* folder:remove(path) -> true, or nil and why not: a file, or a folder with all that is in it;
+ * true if it is not there. */
+ML_RAISES static int folder_remove(lua_State *L)
+{
+    return remove_entry(L, process_path_remove);
+}
+
+static bool unlink_entry(int parent, const char *name)
+{
+    return unlinkat(parent, name, 0) == 0 || errno == ENOENT;
+}
+
 /* folder:unlink(path) -> true, or nil and why not: a file or a link; true if it is not there */
 ML_RAISES static int folder_unlink(lua_State *L)
 {
-    const char *name;
-    int base = folder_of(L);
-    int parent = process_path_parent(base, luaL_checkstring(L, 2), false, &name);
-    bool removed = (parent >= 0 && unlinkat(parent, name, 0) == 0) || errno == ENOENT;
-    int saved = errno;
-    ml_close_fd(&parent);
-    errno = saved;
-    return push_done(L, removed);
+    return remove_entry(L, unlink_entry);
 }
 
 /* An existing file that is no plain one is refused: a pipe would make us wait. */
@@ -642,11 +646,7 @@ static void on_check_done(void *context, const struct ml_err *err)
 static int open_check_socket(void *context, const struct sockaddr *address)
 {
     const struct check *check = context;
-    struct ml_err err = ML_ERR_INIT;
-    if (address->sa_family == AF_INET)
-        return lua_network_socket(check->network, SOCK_STREAM,
-                                  ((const struct sockaddr_in *)address)->sin_addr, &err);
-    return socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    return lua_network_socket_to(check->network, address);
 }
 
 /* [+1] */

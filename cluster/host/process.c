@@ -232,6 +232,8 @@ struct ml_processes {
 struct stream {
     int fd; /* -1: at its end */
     struct ml_loop_watch *watch;
+    struct ml_process *process;
+    void (*deliver)(void *context, struct ml_str bytes); /* of output and errors */
 };
 
 struct ml_process {
@@ -325,13 +327,13 @@ static void notify_process_ended(struct ml_process *process)
         process->opts.ended(process->opts.context, &process->end); /* may free it */
 }
 
-static void on_process_output(void *context);
+static void on_stream_readable(void *context);
 
-static void watch_output(struct ml_process *process)
+static void watch_stream(struct stream *stream)
 {
-    if (process->output.fd >= 0)
-        process->output.watch = ml_loop_watch_fd(process->processes->loop, process->output.fd,
-                                                 on_process_output, process);
+    if (stream->fd >= 0)
+        stream->watch = ml_loop_watch_fd(stream->process->processes->loop, stream->fd,
+                                         on_stream_readable, stream);
 }
 
 static void set_terminal_size(struct ml_process *process)
@@ -361,17 +363,17 @@ static bool receive_terminal(struct ml_process *process)
     process->terminal = terminal;
     process->output.fd = output;
     if (!process->paused)
-        watch_output(process);
+        watch_stream(&process->output);
     set_terminal_size(process);
     process_input_connect(&process->input, input);
     return true;
 }
 
 /* Delivers one piece; false when there is none now, or at the end. */
-static bool read_piece(struct ml_process *process, struct stream *stream,
-                       void (*deliver)(void *context, struct ml_str bytes))
+static bool read_piece(struct stream *stream)
 {
     static char bytes[PIECE_BYTES];
+    struct ml_process *process = stream->process;
     if (stream->fd < 0)
         return false;
     if (process->has_terminal && process->terminal < 0)
@@ -379,7 +381,7 @@ static bool read_piece(struct ml_process *process, struct stream *stream,
     ssize_t len = read(stream->fd, bytes, sizeof bytes);
     bool hung_up = len < 0 && errno == EIO; /* nobody has the terminal any more */
     if (len > 0)
-        deliver(process->opts.context, (struct ml_str){bytes, (size_t)len});
+        stream->deliver(process->opts.context, (struct ml_str){bytes, (size_t)len});
     else if (len == 0 || hung_up)
         close_stream(stream);
     if (hung_up)
@@ -392,41 +394,25 @@ static void read_last_output(struct ml_process *process)
 {
     bool more = true, more_errors = true;
     for (int i = 0; (more || more_errors) && !process->paused && i < PIECES_AT_ONCE; i++) {
-        more = more && read_piece(process, &process->output, process->opts.output);
+        more = more && read_piece(&process->output);
         if (!process->paused)
-            more_errors = more_errors &&
-                          read_piece(process, &process->errors, process->opts.errors);
+            more_errors = more_errors && read_piece(&process->errors);
     }
     if (!process->paused)
         notify_process_ended(process);
 }
 
-static void on_process_output(void *context)
+static void on_stream_readable(void *context)
 {
-    struct ml_process *process = context;
-    read_piece(process, &process->output, process->opts.output);
-    if (process->over)
-        read_last_output(process);
-}
-
-static void on_process_errors(void *context)
-{
-    struct ml_process *process = context;
-    read_piece(process, &process->errors, process->opts.errors);
-    if (process->over)
-        read_last_output(process);
+    struct stream *stream = context;
+    read_piece(stream);
+    if (stream->process->over)
+        read_last_output(stream->process);
 }
 
 static void resume_last_output(void *context)
 {
     read_last_output(context);
-}
-
-static void watch_errors(struct ml_process *process)
-{
-    if (process->errors.fd >= 0)
-        process->errors.watch = ml_loop_watch_fd(process->processes->loop, process->errors.fd,
-                                                 on_process_errors, process);
 }
 
 static void end_process(struct ml_process *process)
@@ -498,11 +484,11 @@ static void on_input_drained(void *context)
 static void connect_process(struct ml_process *process, const int ours[PROCESS_FD_COUNT])
 {
     struct ml_loop *loop = process->processes->loop;
-    process->output.fd = ours[PROCESS_FD_OUTPUT];
-    process->errors.fd = ours[PROCESS_FD_ERRORS];
+    process->output = (struct stream){ours[PROCESS_FD_OUTPUT], NULL, process, process->opts.output};
+    process->errors = (struct stream){ours[PROCESS_FD_ERRORS], NULL, process, process->opts.errors};
     process->control.fd = ours[PROCESS_FD_CONTROL];
-    watch_output(process);
-    watch_errors(process);
+    watch_stream(&process->output);
+    watch_stream(&process->errors);
     process->control.watch = ml_loop_watch_fd(loop, process->control.fd, on_shim_report, process);
     process_input_init(&process->input, loop, on_input_drained, process);
     if (!process->opts.has_input)
@@ -581,8 +567,8 @@ void ml_process_pause(struct ml_process *process, bool paused)
     } else if (process->over) {
         ml_task_defer(&process->resume, process->processes->loop);
     } else {
-        watch_output(process);
-        watch_errors(process);
+        watch_stream(&process->output);
+        watch_stream(&process->errors);
     }
 }
 
