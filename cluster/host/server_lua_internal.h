@@ -33,7 +33,7 @@ struct ml_server_lua {
     struct ml_server_lua_options options;
     struct ml_random random; /* when none was given */
     lua_State *L;            /* the main thread */
-    lua_State *running;      /* the thread on which the host calls: see binding_enter */
+    lua_State *running;      /* the thread on which the host calls */
     struct ml_buf traceback;
     struct ml_buf work; /* of one binding at a time */
     struct json_encoder encoder;
@@ -100,13 +100,6 @@ void binding_call_back(struct ml_server_lua *lua, int arguments);
 
 /* Fills `err` from the first line of the traceback. Returns ML_ESCRIPT. */
 int binding_fail(struct ml_server_lua *lua, struct ml_err *err);
-
-/* A binding that may run the event loop calls binding_enter before and binding_leave after, with
- * what binding_enter returned. Callbacks of the loop then run on the binding's own Lua thread,
- * because the main thread may be suspended in a resume. The pairs nest. Nothing between them may
- * raise. */
-ML_NODISCARD lua_State *binding_enter(lua_State *L);
-void binding_leave(lua_State *L, lua_State *before);
 
 /* lua_json.c. [+1] Pushes the value of `text`; on ML_EINVALID it pushes nothing. With `duplicates`
  * it also pushes the list of the paths of duplicate keys [+2]. */

@@ -102,21 +102,6 @@ void binding_call_back(struct ml_server_lua *lua, int arguments)
         binding_report_failure(lua);
 }
 
-lua_State *binding_enter(lua_State *L)
-{
-    struct ml_server_lua *lua = server_lua_of(L);
-    lua_State *before = lua->running;
-    bool room = lua_checkstack(L, LUA_MINSTACK); /* all entry points count on it */
-    ml_assert(room);
-    lua->running = L;
-    return before;
-}
-
-void binding_leave(lua_State *L, lua_State *before)
-{
-    server_lua_of(L)->running = before;
-}
-
 int binding_fail(struct ml_server_lua *lua, struct ml_err *err)
 {
     struct ml_str rest = ml_buf_str(&lua->traceback);
