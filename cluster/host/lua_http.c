@@ -407,17 +407,10 @@ void ml_server_lua_add_http(struct ml_server_lua *lua, const struct ml_http_libr
     static const luaL_Reg call_methods[] = {
         {"pause", call_pause}, {"cancel", call_cancel}, {NULL, NULL}};
     static const luaL_Reg functions[] = {{"client", http_client}, {NULL, NULL}};
+    const struct http_library own = {.parts = *library};
     lua_State *L = lua->running;
-    ml_assert(lua->options.loop != NULL);
     binding_new_type(L, HTTP_CLIENT, client_methods, http_client_gc);
     binding_new_type(L, POST, NULL, post_gc);
     binding_new_type(L, CALL, call_methods, call_gc);
-    lua_newtable(L);
-    struct http_library *own = lua_newuserdatauv(L, sizeof *own, 0);
-    *own = (struct http_library){.parts = *library};
-    luaL_setfuncs(L, functions, 1); /* each has the library as its upvalue */
-    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
-    lua_pushvalue(L, -2);
-    lua_setfield(L, -2, "cluster.http");
-    lua_pop(L, 2);
+    binding_add_module(lua, "cluster.http", functions, &own, sizeof own);
 }

@@ -61,6 +61,14 @@ ML_RAISES static inline struct ml_str binding_check_str(lua_State *L, int argume
     return text;
 }
 
+/* The work buffer, empty. */
+static inline struct ml_buf *binding_clear_work(lua_State *L)
+{
+    struct ml_buf *work = &server_lua_of(L)->work;
+    ml_buf_clear(work);
+    return work;
+}
+
 /* [+2] nil and the message, for a function to return. */
 int binding_push_error(lua_State *L, const char *message);
 /* true, or nil and errno in words, behind "PATH: " when a path is given; to return. */
@@ -68,6 +76,11 @@ int binding_push_done(lua_State *L, bool done, const char *path);
 
 /* Makes the type of a userdata known to the state. `methods` may be NULL. */
 void binding_new_type(lua_State *L, const char *name, const luaL_Reg *methods, lua_CFunction gc);
+
+/* Makes `require(name)` a table of these functions. Each has a copy of the `size` bytes at
+ * `library`, what it works on, as its upvalue. The state must have a loop. */
+void binding_add_module(struct ml_server_lua *lua, const char *name, const luaL_Reg *functions,
+                        const void *library, size_t size);
 
 /* A userdata that the loop calls back. The registry holds it under its own address, from
  * binding_hold (which takes it from the top of the stack) to binding_release; its callbacks are

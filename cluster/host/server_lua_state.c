@@ -172,6 +172,20 @@ void binding_new_type(lua_State *L, const char *name, const luaL_Reg *methods, l
     lua_pop(L, 1);
 }
 
+void binding_add_module(struct ml_server_lua *lua, const char *name, const luaL_Reg *functions,
+                        const void *library, size_t size)
+{
+    lua_State *L = lua->running;
+    ml_assert(lua->options.loop != NULL);
+    lua_newtable(L);
+    memcpy(lua_newuserdatauv(L, size, 0), library, size);
+    luaL_setfuncs(L, functions, 1);
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    lua_pushvalue(L, -2);
+    lua_setfield(L, -2, name);
+    lua_pop(L, 2);
+}
+
 void binding_hold(lua_State *L, const void *userdata)
 {
     lua_pushvalue(L, -1);
