@@ -323,8 +323,7 @@ int ml_apiserver_new(const struct ml_apiserver_options *options, struct ml_apise
 
 static void abort_all_calls(struct ml_apiserver *server)
 {
-    ml_list_each (node, &server->calls) {
-        struct ml_apiserver_call *call = ml_container_of(node, struct ml_apiserver_call, node);
+    ml_list_each_entry (struct ml_apiserver_call, call, &server->calls) {
         const struct ml_apiserver_sink *sink = call->sink;
         void *context = call->context;
         end_reply(call);

@@ -351,8 +351,7 @@ static void client_queue_init(struct client_queue *queue)
 /* A linear search: there are as many flows as controllers, a few. */
 static struct client_flow *find_or_add_flow(struct client_queue *queue, const char *name)
 {
-    ml_list_each (node, &queue->flows) {
-        struct client_flow *flow = ml_container_of(node, struct client_flow, node);
+    ml_list_each_entry (struct client_flow, flow, &queue->flows) {
         if (strcmp(flow->name, name) == 0)
             return flow;
     }
@@ -644,8 +643,7 @@ static void start_probe_timer(struct ml_client *client)
 static void let_one_probe(void *context)
 {
     struct ml_client *client = context;
-    ml_list_each (node, &client->awaiting) {
-        struct ml_client_await *await = ml_container_of(node, struct ml_client_await, node);
+    ml_list_each_entry (struct ml_client_await, await, &client->awaiting) {
         if (!await->probes)
             continue;
         ml_list_remove(&await->node);

@@ -897,8 +897,7 @@ static void pool_retire(struct pool *pool)
  * with those they have. */
 static void pool_leave_connections(struct pool *pool)
 {
-    ml_list_each (node, &pool->client->pools) {
-        struct pool *other = ml_container_of(node, struct pool, node);
+    ml_list_each_entry (struct pool, other, &pool->client->pools) {
         if (other->key == pool->key)
             pool_retire(other);
     }
@@ -927,8 +926,7 @@ static struct pool *pool_get(struct ml_http_client *client, const struct ml_http
                              bool streaming)
 {
     struct pool *found = NULL;
-    ml_list_each (node, &client->pools) {
-        struct pool *pool = ml_container_of(node, struct pool, node);
+    ml_list_each_entry (struct pool, pool, &client->pools) {
         if (pool->stale || pool->key != tls)
             continue;
         if (!pool_is_of(pool, tls))

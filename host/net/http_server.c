@@ -499,13 +499,11 @@ static void connection_cut(struct connection *connection)
 static struct connection *find_holder_to_close(struct connection *reader)
 {
     struct ml_http_server *server = reader->server;
-    ml_list_each (node, &server->waiting) {
-        struct connection *other = ml_container_of(node, struct connection, node);
+    ml_list_each_entry (struct connection, other, &server->waiting) {
         if (other != reader && other->phase == HTTP_ARRIVING && other->held_bytes > 0)
             return other;
     }
-    ml_list_each (node, &server->busy) {
-        struct connection *other = ml_container_of(node, struct connection, node);
+    ml_list_each_entry (struct connection, other, &server->busy) {
         if (!other->cut && evbuffer_get_length(bufferevent_get_input(other->bev)) > AHEAD_BYTES)
             return other;
     }

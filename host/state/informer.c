@@ -695,8 +695,7 @@ static struct ml_informer *informers_find(struct ml_informers *informers,
                                           const struct ml_kind *kind,
                                           const struct ml_selection *selection)
 {
-    ml_list_each (node, &informers->all) {
-        struct ml_informer *self = ml_container_of(node, struct ml_informer, node);
+    ml_list_each_entry (struct ml_informer, self, &informers->all) {
         if (self->shared && self->kind == kind && ml_selection_eq(&self->selection, selection))
             return self;
     }
@@ -813,8 +812,7 @@ static void informers_collect_metrics(void *context)
     struct ml_informers *informers = context;
     ml_list_each (each, &informers->all)
         informer_clear_gauges(ml_container_of(each, struct ml_informer, node));
-    ml_list_each (node, &informers->all) {
-        struct ml_informer *self = ml_container_of(node, struct ml_informer, node);
+    ml_list_each_entry (struct ml_informer, self, &informers->all) {
         const char *const *labels = ml_metric_labels(self->kind->plural);
         ml_metric_add(ml_metric_with(informers->objects, labels),
                       (double)ml_store_len(self->store));
