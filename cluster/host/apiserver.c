@@ -283,12 +283,7 @@ static int start_server(struct ml_apiserver *server, struct ml_str settings, str
         lua_pop(L, 1);
         return ml_err_wrap(err, "settings");
     }
-    r = binding_call(server->lua, 1, 0);
-    if (r == 0)
-        return 0;
-    struct ml_str traceback = ml_str_of(ml_server_lua_traceback(server->lua));
-    struct ml_str line = ml_str_cut(&traceback, '\n');
-    return ml_err_set(err, r, ML_STR_FMT, ML_STR_ARG(line));
+    return binding_call(server->lua, 1, 0) == 0 ? 0 : binding_fail(server->lua, err);
 }
 
 int ml_apiserver_new(const struct ml_apiserver_options *options, struct ml_apiserver **out,
@@ -323,8 +318,7 @@ int ml_apiserver_new(const struct ml_apiserver_options *options, struct ml_apise
 
 static void abort_all_calls(struct ml_apiserver *server)
 {
-    ml_list_each (node, &server->calls) {
-        struct ml_apiserver_call *call = ml_container_of(node, struct ml_apiserver_call, node);
+    ml_list_each_entry (struct ml_apiserver_call, call, &server->calls) {
         const struct ml_apiserver_sink *sink = call->sink;
         void *context = call->context;
         end_reply(call);

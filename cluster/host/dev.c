@@ -1,5 +1,6 @@
 /* `moonloop dev`: checks its options, builds the cluster of dev.h from its parts, writes its
- * kubeconfig, and ends it when nothing is left to do (--until-idle). */
+ * kubeconfig, applies manifests whenever they change, and ends it all when nothing is left to do
+ * (--until-idle). */
 #include "cluster/host/dev.h"
 
 #include <dirent.h>
@@ -17,7 +18,6 @@
 
 #include "base/log.h"
 #include "base/str.h"
-#include "cluster/host/dev_manifests.h"
 #include "cluster/host/dev_stop.h"
 #include "cluster/host/egress.h"
 #include "cluster/host/embedded_http.h"
@@ -29,7 +29,7 @@
 #include "codec/base64.h"
 #include "codec/json.h"
 #include "include/moonloop.h"
-#include "net/tls_authority.h"
+#include "net/tls.h"
 #include "operator/files.h"
 #include "operator/operator.h"
 #include "operator/outbound.h"
@@ -267,6 +267,20 @@ static void remove_dev_folder(struct dev_folder *self)
 
 /* ---- fields that scripts read and that their kinds do not have ---- */
 
+/* { path =, files = list of { name =, text = } } */
+static void write_files(struct ml_buf *out, const char *path, const struct ml_files *files)
+{
+    struct ml_json_writer writer;
+    ml_json_writer_init(&writer, out);
+    ml_json_begin_object(&writer);
+    ml_json_put_string(&writer, "path", ml_str_of(path));
+    ml_json_key(&writer, ML_STR("files"));
+    ml_json_begin_array(&writer);
+    ml_script_fields_put(&writer, files, NULL);
+    ml_json_end_array(&writer);
+    ml_json_end_object(&writer);
+}
+
 static void log_wrong_field(void *context, const char *file, const char *text)
 {
     struct ml_log *log = context;
@@ -279,18 +293,10 @@ static int log_wrong_fields_of(struct ml_server_lua *lua, const char *path, stru
 {
     ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
     ML_AUTO(ml_buf_fini) struct ml_buf asked = ML_BUF_INIT;
-    struct ml_json_writer writer;
     struct ml_err unread = ML_ERR_INIT;
     if (ml_files_read(&files, &ml_files_scripts, path, &unread) < 0)
         return 0; /* the operator says so */
-    ml_json_writer_init(&writer, &asked);
-    ml_json_begin_object(&writer);
-    ml_json_put_string(&writer, "path", ml_str_of(path));
-    ml_json_key(&writer, ML_STR("files"));
-    ml_json_begin_array(&writer);
-    ml_script_fields_put(&writer, &files, NULL);
-    ml_json_end_array(&writer);
-    ml_json_end_object(&writer);
+    write_files(&asked, path, &files);
     return ml_script_fields_ask(lua, "cluster.dev.fields", ml_buf_str(&asked), log_wrong_field, log,
                                 err);
 }
@@ -324,6 +330,16 @@ static int log_wrong_fields(struct ml_server_lua *lua, const char *const *paths,
 #define IDLE_WITHIN     (60 * ML_NS_PER_S) /* does not wait for work that is scheduled later */
 #define STUCK_COUNT     200                /* idle, but a script still waits for its kinds */
 
+/* A file or folder of --apply. */
+struct dev_manifests {
+    struct ml_dev *dev;
+    const char *path;
+    struct ml_path_watch *watch;
+    bool was_tried;
+    bool is_read;       /* the last time; Lua knows if applying them worked */
+    struct ml_err last; /* to log each problem once */
+};
+
 struct ml_dev {
     struct ml_dev_opts opts;
     struct ml_err *err;
@@ -348,7 +364,9 @@ struct ml_dev {
     struct ml_outbound *outbound; /* what scripts ask by ctx.http */
     struct ml_operator *operator;
 
-    struct ml_dev_manifests *manifests;
+    struct dev_manifests *manifests; /* of --apply; one without a path ends them */
+    size_t untried;                  /* of them */
+    struct ml_task start;            /* of the operator */
 
     struct ml_timer fields_check; /* of the scripts that have just gone live */
 
@@ -515,6 +533,63 @@ static int make_admin_token(struct ml_dev *self)
     return 0;
 }
 
+/* ---- manifests, applied when they change ---- */
+
+/* Lua logs manifests that fail, each with its file. After an entry that cannot be read the
+ * others follow; the first such entry is the error. */
+static int apply_manifests(const struct dev_manifests *of, struct ml_err *err)
+{
+    ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
+    ML_AUTO(ml_buf_fini) struct ml_buf argument = ML_BUF_INIT;
+    int r = ml_files_read(&files, &ml_files_manifests, of->path, err);
+    if (r < 0)
+        return r;
+    write_files(&argument, of->path, &files);
+    r = call_dev_lua(of->dev, "apply", ml_buf_str(&argument), NULL, err);
+    if (r == 0 && files.refused_count) {
+        *err = files.refused[0].err;
+        r = err->kind;
+    }
+    return r;
+}
+
+static bool on_manifests_changed(void *context)
+{
+    struct dev_manifests *of = context;
+    struct ml_dev *self = of->dev;
+    struct ml_err err = ML_ERR_INIT;
+    of->is_read = apply_manifests(of, &err) == 0;
+    if (err.kind && strcmp(err.message, of->last.message) != 0)
+        ml_error(&self->log, "dev", "manifests", ML_ERR(&err));
+    of->last = err;
+    if (!of->was_tried && --self->untried == 0)
+        ml_task_defer(&self->start, self->loop);
+    of->was_tried = true;
+    return err.kind != ML_EIO;
+}
+
+/* The operator starts when each path was tried once, if there is one. */
+static void watch_manifests(struct ml_dev *self)
+{
+    while (self->opts.manifests[self->untried])
+        self->untried++;
+    self->manifests = ml_zalloc((self->untried + 1) * sizeof *self->manifests);
+    for (size_t i = 0; self->opts.manifests[i]; i++) {
+        struct dev_manifests *of = &self->manifests[i];
+        *of = (struct dev_manifests){.dev = self, .path = self->opts.manifests[i]};
+        of->watch = ml_path_watch_new(self->loop, of->path, on_manifests_changed, of);
+    }
+    if (self->untried == 0)
+        ml_task_defer(&self->start, self->loop);
+}
+
+static void free_manifests(struct ml_dev *self)
+{
+    for (struct dev_manifests *of = self->manifests; of && of->path; of++)
+        ml_path_watch_free(of->watch);
+    free(self->manifests);
+}
+
 /* ---- until idle ---- */
 
 static bool is_cluster_busy(struct ml_dev *self)
@@ -532,8 +607,10 @@ static bool have_manifests_failed(struct ml_dev *self)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf answer = ML_BUF_INIT;
     struct ml_err err = ML_ERR_INIT;
-    return !ml_dev_manifests_are_read(self->manifests) ||
-           call_dev_lua(self, "failed", ML_STR(""), &answer, &err) < 0 ||
+    for (const struct dev_manifests *of = self->manifests; of->path; of++)
+        if (!of->is_read)
+            return true;
+    return call_dev_lua(self, "failed", ML_STR(""), &answer, &err) < 0 ||
            !ml_str_is(ml_buf_str(&answer), "0");
 }
 
@@ -822,6 +899,7 @@ static int build_dev(struct ml_dev *self)
     ml_timer_init(&self->idle_check, self->loop, check_idle, self);
     ml_timer_init(&self->end_check, self->loop, check_end, self);
     ml_timer_init(&self->alive, self->loop, say_alive, self);
+    ml_task_init(&self->start, start_dev_operator, self);
     self->prober = ml_http_client_new(self->loop, "kube-probe/" MOONLOOP_VERSION);
     self->asker = ml_http_client_new(self->loop, "kube-apiserver-admission");
     if (open_dev_outbound(self) < 0)
@@ -850,14 +928,7 @@ static int build_dev(struct ml_dev *self)
     make_dev_operator(self);
     if (expect_webhooks(self) < 0)
         return MOONLOOP_EXIT_BAD;
-    self->manifests = ml_dev_manifests_new(&(struct ml_dev_manifests_opts){
-        .loop = self->loop,
-        .log = &self->log,
-        .lua = ml_apiserver_lua(self->server),
-        .paths = self->opts.manifests,
-        .tried = start_dev_operator,
-        .context = self,
-    });
+    watch_manifests(self);
     print_address(self);
     return 0;
 }
@@ -867,7 +938,7 @@ static void free_dev(struct ml_dev *self)
 {
     struct ml_err err = ML_ERR_INIT;
     ml_dev_stop_forget();
-    ml_dev_manifests_free(self->manifests);
+    free_manifests(self);
     ml_operator_free(ml_take(&self->operator));
     ml_outbound_free(self->outbound);
     if (self->transport)
@@ -884,6 +955,7 @@ static void free_dev(struct ml_dev *self)
     ml_http_client_free(self->prober);
     if (self->loop) {
         catch_stop_signals(self, NULL);
+        ml_task_cancel(&self->start);
         ml_timer_stop(&self->fields_check);
         ml_timer_stop(&self->idle_check);
         ml_timer_stop(&self->end_check);

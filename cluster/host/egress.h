@@ -29,3 +29,29 @@ ML_NODISCARD int ml_egress_new(struct ml_loop *loop, struct ml_pod_network *netw
                                struct ml_relay *relay, struct ml_egress **out, struct ml_err *err);
 /* Connections of the relay go on. NULL is fine. */
 void ml_egress_free(struct ml_egress *egress);
+
+/* ---- packets of IPv4, for tests: what a raw socket got from pods, which may be anything ---- */
+
+/* The head of an IPv4 packet without options, and as much of what follows as ICMP says of it. */
+#define EGRESS_EXCERPT_LEN 28
+#define EGRESS_SYN_MAX     60 /* bytes of a TCP header */
+
+/* Addresses and ports are in network order. */
+struct egress_flow {
+    struct in_addr pod, outside;
+    in_port_t pod_port, outside_port;
+};
+
+struct egress_packet {
+    struct egress_flow flow;
+    const uint8_t *segment; /* of TCP or UDP: header, and what follows it */
+    size_t len;
+    uint8_t excerpt[EGRESS_EXCERPT_LEN];
+};
+
+bool egress_flow_equal(const struct egress_flow *a, const struct egress_flow *b);
+
+/* A packet of UDP, or the TCP header of a SYN. False: it is none, or damaged, or neither from a pod
+ * nor to the outside. */
+bool egress_read_datagram(const uint8_t *bytes, size_t len, struct egress_packet *out);
+bool egress_read_syn(const uint8_t *bytes, size_t len, struct egress_packet *out);

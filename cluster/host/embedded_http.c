@@ -3,7 +3,6 @@
 #include <openssl/ssl.h>
 
 #include "net/tls.h"
-#include "net/tls_authority.h"
 
 #define VALID_S        INT64_C(31536000)         /* a year; longer than any start lives */
 #define BODY_BYTES_MAX ((size_t)3 * 1024 * 1024) /* kube-apiserver's, and named in its answer */
@@ -15,59 +14,41 @@ struct ml_embedded_http {
     const char *ca_pem; /* the authority's */
 };
 
-/* A request whose answer has not ended. */
-struct call {
-    struct ml_http_exchange *exchange;
-    struct ml_apiserver_call *handle;
-};
-
 /* ---- answers, from Lua to the client ---- */
 
-/* Frees the call; its exchange gets the end of the answer. */
-static struct ml_http_exchange *end_http_call(struct call *call)
+static void http_sink_send(void *exchange, const struct ml_http_answer *answer)
 {
-    struct ml_http_exchange *exchange = call->exchange;
-    free(call);
-    return exchange;
+    ml_http_answer(exchange, answer);
 }
 
-static void http_sink_send(void *call, const struct ml_http_answer *answer)
+static void http_sink_start(void *exchange, const struct ml_http_answer *head)
 {
-    ml_http_answer(end_http_call(call), answer);
+    ml_http_stream(exchange, head);
 }
 
-static void http_sink_start(void *context, const struct ml_http_answer *head)
+static size_t http_sink_write(void *exchange, struct ml_str bytes)
 {
-    struct call *call = context;
-    ml_http_stream(call->exchange, head);
+    return ml_http_write(exchange, bytes);
 }
 
-static size_t http_sink_write(void *context, struct ml_str bytes)
+static void http_sink_finish(void *exchange)
 {
-    struct call *call = context;
-    return ml_http_write(call->exchange, bytes);
+    ml_http_finish(exchange);
 }
 
-static void http_sink_finish(void *call)
+static void http_sink_abort(void *exchange)
 {
-    ml_http_finish(end_http_call(call));
+    ml_http_abort(exchange);
 }
 
-static void http_sink_abort(void *call)
+static bool http_sink_upgrade(void *exchange, const struct ml_http_header *headers, size_t count)
 {
-    ml_http_abort(end_http_call(call));
+    return ml_http_upgrade(exchange, headers, count);
 }
 
-static bool http_sink_upgrade(void *context, const struct ml_http_header *headers, size_t count)
+static void http_sink_pause(void *exchange, bool paused)
 {
-    struct call *call = context;
-    return ml_http_upgrade(call->exchange, headers, count);
-}
-
-static void http_sink_pause(void *context, bool paused)
-{
-    struct call *call = context;
-    ml_http_pause(call->exchange, paused);
+    ml_http_pause(exchange, paused);
 }
 
 static const struct ml_apiserver_sink sink = {
@@ -83,31 +64,24 @@ static const struct ml_apiserver_sink sink = {
 /* ---- requests, from the client to Lua ---- */
 
 /* The client disconnected before the answer ended. */
-static void on_client_closed(void *context)
+static void on_client_closed(void *call)
 {
-    struct call *call = context;
-    struct ml_apiserver_call *handle = call->handle;
-    free(call);
-    ml_apiserver_gone(handle);
+    ml_apiserver_gone(call);
 }
 
-static void on_client_bytes(void *context, struct ml_str bytes)
+static void on_client_bytes(void *call, struct ml_str bytes)
 {
-    struct call *call = context;
-    ml_apiserver_received(call->handle, bytes);
+    ml_apiserver_received(call, bytes);
 }
 
 static void on_client_request(void *context, struct ml_http_exchange *exchange)
 {
     struct ml_embedded_http *self = context;
-    struct call *call = ml_new(struct call);
-    call->exchange = exchange;
     exchange->closed = on_client_closed;
     exchange->received = on_client_bytes;
-    exchange->context = call;
     struct ml_tls_client client;
     bool has_certificate = ml_tls_client_of(self->clients, exchange->tls, &client);
-    struct ml_apiserver_call *handle = ml_apiserver_handle(
+    struct ml_apiserver_call *call = ml_apiserver_handle(
         self->apiserver,
         &(struct ml_apiserver_request){.method = exchange->method,
                                        .path = ml_str_of(exchange->path),
@@ -117,11 +91,11 @@ static void on_client_request(void *context, struct ml_http_exchange *exchange)
                                        .body = exchange->body,
                                        .client = exchange->client,
                                        .certificate = has_certificate ? &client : NULL},
-        &sink, call);
+        &sink, exchange);
     if (has_certificate)
         ml_tls_client_fini(&client);
-    if (handle) /* else the call is gone */
-        call->handle = handle;
+    if (call) /* else the exchange is over */
+        exchange->context = call;
 }
 
 /* As kube-apiserver: apimachinery/pkg/api/errors (NewRequestEntityTooLargeError,

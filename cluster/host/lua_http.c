@@ -25,16 +25,6 @@ struct http_client {
     struct ml_http_tls tls;
 };
 
-/* A socket that can connect to an address, or -1. */
-static int open_socket(const struct http_library *library, const struct sockaddr *address)
-{
-    struct ml_err err = ML_ERR_INIT;
-    if (address->sa_family == AF_INET)
-        return lua_network_socket(library->parts.network, SOCK_STREAM,
-                                  ((const struct sockaddr_in *)address)->sin_addr, &err);
-    return socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-}
-
 /* ---- requests to webhooks ---- */
 
 #define POST        "cluster.http.post"
@@ -106,7 +96,7 @@ static void on_post_done(void *context, const struct ml_err *err)
 static int open_post_socket(void *context, const struct sockaddr *address)
 {
     const struct post *post = context;
-    return open_socket(post->library, address);
+    return lua_network_socket_to(post->library->parts.network, address);
 }
 
 /* Called for a request under way only when the state is closed. */
@@ -260,7 +250,7 @@ static void on_call_done(void *context, const struct ml_err *err)
 static int open_call_socket(void *context, const struct sockaddr *address)
 {
     const struct call *call = context;
-    return open_socket(call->library, address);
+    return lua_network_socket_to(call->library->parts.network, address);
 }
 
 /* The headers at the top, name → value; their texts belong to the table. */
@@ -417,17 +407,10 @@ void ml_server_lua_add_http(struct ml_server_lua *lua, const struct ml_http_libr
     static const luaL_Reg call_methods[] = {
         {"pause", call_pause}, {"cancel", call_cancel}, {NULL, NULL}};
     static const luaL_Reg functions[] = {{"client", http_client}, {NULL, NULL}};
+    const struct http_library own = {.parts = *library};
     lua_State *L = lua->running;
-    ml_assert(lua->options.loop != NULL);
     binding_new_type(L, HTTP_CLIENT, client_methods, http_client_gc);
     binding_new_type(L, POST, NULL, post_gc);
     binding_new_type(L, CALL, call_methods, call_gc);
-    lua_newtable(L);
-    struct http_library *own = lua_newuserdatauv(L, sizeof *own, 0);
-    *own = (struct http_library){.parts = *library};
-    luaL_setfuncs(L, functions, 1); /* each has the library as its upvalue */
-    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
-    lua_pushvalue(L, -2);
-    lua_setfield(L, -2, "cluster.http");
-    lua_pop(L, 2);
+    binding_add_module(lua, "cluster.http", functions, &own, sizeof own);
 }

@@ -51,3 +51,5 @@ int lua_network_pod(struct lua_State *L, int index);
  * that, else of the machine's. `network` may be NULL. -1 and a reason. */
 ML_NODISCARD int lua_network_socket(struct ml_pod_network *network, int type,
                                     struct in_addr address, struct ml_err *err);
+/* The same for TCP and an address of any family; -1: there is none. */
+int lua_network_socket_to(struct ml_pod_network *network, const struct sockaddr *address);

@@ -79,6 +79,15 @@ int lua_network_socket(struct ml_pod_network *network, int type, struct in_addr 
     return fd;
 }
 
+int lua_network_socket_to(struct ml_pod_network *network, const struct sockaddr *address)
+{
+    struct ml_err err = ML_ERR_INIT;
+    if (address->sa_family == AF_INET)
+        return lua_network_socket(network, SOCK_STREAM,
+                                  ((const struct sockaddr_in *)address)->sin_addr, &err);
+    return socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+}
+
 /* ---- who listens ---- */
 
 enum { ON_CONNECTION = 1, ON_DATAGRAM = 1 }; /* user values */
@@ -116,8 +125,7 @@ static bool find_target(void *context, struct in_addr client, struct ml_relay_ta
     binding_push_callback(L, listener, ON_CONNECTION);
     lua_pushstring(L, text);
     if (binding_call(lua, 1, 2) < 0) {
-        if (lua->options.failed)
-            lua->options.failed(lua->options.context, ml_server_lua_traceback(lua));
+        binding_report_failure(lua);
         return false;
     }
     if (!take_target(L, &out->address))
@@ -141,8 +149,7 @@ static bool answer_datagram(struct ml_server_lua *lua, const struct listener *li
     lua_pushlstring(L, bytes, (size_t)len);
     lua_pushlstring(L, (const char *)&from, from_len);
     if (binding_call(lua, 2, 1) < 0) {
-        if (lua->options.failed)
-            lua->options.failed(lua->options.context, ml_server_lua_traceback(lua));
+        binding_report_failure(lua);
         return true;
     }
     size_t answer_len = 0;
@@ -332,15 +339,7 @@ void ml_server_lua_add_network(struct ml_server_lua *lua, const struct ml_networ
                                          {"outside", network_outside},
                                          {NULL, NULL}};
     lua_State *L = lua->running;
-    ml_assert(lua->options.loop != NULL);
     binding_new_type(L, POD, pod_methods, pod_close);
     binding_new_type(L, LISTENER, listener_methods, listener_gc);
-    lua_newtable(L);
-    struct ml_network_library *own = lua_newuserdatauv(L, sizeof *own, 0);
-    *own = *library;
-    luaL_setfuncs(L, functions, 1); /* each has the library as its upvalue */
-    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
-    lua_pushvalue(L, -2);
-    lua_setfield(L, -2, "cluster.network");
-    lua_pop(L, 2);
+    binding_add_module(lua, "cluster.network", functions, library, sizeof *library);
 }

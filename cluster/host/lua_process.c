@@ -189,22 +189,22 @@ struct process {
     struct ml_process *process; /* NULL: it has ended */
 };
 
-static void call_output_function(void *context, struct ml_str bytes)
+static void call_with_bytes(struct process *process, int which, struct ml_str bytes)
 {
-    struct process *process = context;
     lua_State *L = process->lua->running;
-    binding_push_callback(L, process, ON_OUTPUT);
+    binding_push_callback(L, process, which);
     lua_pushlstring(L, bytes.ptr, bytes.len);
     binding_call_back(process->lua, 1);
 }
 
+static void call_output_function(void *context, struct ml_str bytes)
+{
+    call_with_bytes(context, ON_OUTPUT, bytes);
+}
+
 static void call_errors_function(void *context, struct ml_str bytes)
 {
-    struct process *process = context;
-    lua_State *L = process->lua->running;
-    binding_push_callback(L, process, ON_ERRORS);
-    lua_pushlstring(L, bytes.ptr, bytes.len);
-    binding_call_back(process->lua, 1);
+    call_with_bytes(context, ON_ERRORS, bytes);
 }
 
 static void call_started_function(void *context)
@@ -406,8 +406,12 @@ ML_RAISES static int folder_of(lua_State *L)
     return folder->fd;
 }
 
-ML_RAISES static int push_done(lua_State *L, bool done)
+/* Also closes the descriptor, unless it is -1. */
+ML_RAISES static int push_done(lua_State *L, int fd, bool done)
 {
+    int saved = errno;
+    ml_close_fd(&fd);
+    errno = saved;
     if (!done && errno == EXDEV)
         return binding_push_error(L, "it leads out of its folder");
     return binding_push_done(L, done, NULL);
@@ -432,36 +436,35 @@ ML_RAISES static int folder_make_folder(lua_State *L)
 {
     int base = folder_of(L);
     int fd = process_path_folder(base, luaL_checkstring(L, 2), true);
-    bool made = fd >= 0; /* closing keeps errno when there is nothing to close */
-    ml_close_fd(&fd);
-    return push_done(L, made);
+    return push_done(L, fd, fd >= 0);
+}
+
+/* Removes the entry at the path; true if it is not there. */
+ML_RAISES static int remove_entry(lua_State *L, bool (*remove_in)(int parent, const char *name))
+{
+    const char *name;
+    int base = folder_of(L);
+    int parent = process_path_parent(base, luaL_checkstring(L, 2), false, &name);
+    bool removed = parent >= 0 ? remove_in(parent, name) : errno == ENOENT;
+    return push_done(L, parent, removed);
 }
 
 /* folder:remove(path) -> true, or nil and why not: a file, or a folder with all that is in it;
  * true if it is not there. */
 ML_RAISES static int folder_remove(lua_State *L)
 {
-    const char *name;
-    int base = folder_of(L);
-    int parent = process_path_parent(base, luaL_checkstring(L, 2), false, &name);
-    bool removed = parent >= 0 ? process_path_remove(parent, name) : errno == ENOENT;
-    int saved = errno;
-    ml_close_fd(&parent);
-    errno = saved;
-    return push_done(L, removed);
+    return remove_entry(L, process_path_remove);
+}
+
+static bool unlink_entry(int parent, const char *name)
+{
+    return unlinkat(parent, name, 0) == 0 || errno == ENOENT;
 }
 
 /* folder:unlink(path) -> true, or nil and why not: a file or a link; true if it is not there */
 ML_RAISES static int folder_unlink(lua_State *L)
 {
-    const char *name;
-    int base = folder_of(L);
-    int parent = process_path_parent(base, luaL_checkstring(L, 2), false, &name);
-    bool removed = (parent >= 0 && unlinkat(parent, name, 0) == 0) || errno == ENOENT;
-    int saved = errno;
-    ml_close_fd(&parent);
-    errno = saved;
-    return push_done(L, removed);
+    return remove_entry(L, unlink_entry);
 }
 
 /* An existing file that is no plain one is refused: a pipe would make us wait. */
@@ -491,10 +494,7 @@ ML_RAISES static int folder_write(lua_State *L)
     luaL_argcheck(L, mode >= 0 && mode <= 0777, 4, "permissions, 0 to 0777");
     int parent = process_path_parent(base, path, false, &name);
     bool written = parent >= 0 && write_file(parent, name, (mode_t)mode, text);
-    int saved = errno;
-    ml_close_fd(&parent);
-    errno = saved;
-    return push_done(L, written);
+    return push_done(L, parent, written);
 }
 
 /* folder:link(target, path) -> true, or nil and why not: a symbolic link; an existing one stays */
@@ -504,10 +504,7 @@ ML_RAISES static int folder_link(lua_State *L)
     const char *target = luaL_checkstring(L, 2), *name;
     int parent = process_path_parent(base, luaL_checkstring(L, 3), false, &name);
     bool linked = parent >= 0 && (symlinkat(target, parent, name) == 0 || errno == EEXIST);
-    int saved = errno;
-    ml_close_fd(&parent);
-    errno = saved;
-    return push_done(L, linked);
+    return push_done(L, parent, linked);
 }
 
 /* Only of a regular file: others might make us wait. */
@@ -642,11 +639,7 @@ static void on_check_done(void *context, const struct ml_err *err)
 static int open_check_socket(void *context, const struct sockaddr *address)
 {
     const struct check *check = context;
-    struct ml_err err = ML_ERR_INIT;
-    if (address->sa_family == AF_INET)
-        return lua_network_socket(check->network, SOCK_STREAM,
-                                  ((const struct sockaddr_in *)address)->sin_addr, &err);
-    return socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    return lua_network_socket_to(check->network, address);
 }
 
 /* [+1] */
@@ -843,16 +836,8 @@ void ml_server_lua_add_processes(struct ml_server_lua *lua,
                                          {"executable", process_executable},
                                          {NULL, NULL}};
     lua_State *L = lua->running;
-    ml_assert(lua->options.loop != NULL);
     binding_new_type(L, PROCESS, process_methods, process_gc);
     binding_new_type(L, FOLDER, folder_methods, folder_gc);
     binding_new_type(L, CHECK, NULL, check_gc);
-    lua_newtable(L);
-    struct ml_process_library *own = lua_newuserdatauv(L, sizeof *own, 0);
-    *own = *library;
-    luaL_setfuncs(L, functions, 1); /* each has the library as its upvalue */
-    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
-    lua_pushvalue(L, -2);
-    lua_setfield(L, -2, "cluster.process");
-    lua_pop(L, 2);
+    binding_add_module(lua, "cluster.process", functions, library, sizeof *library);
 }

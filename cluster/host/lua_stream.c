@@ -13,8 +13,8 @@
 /* A full userdata with its dictionary as its user value. */
 struct codec {
     z_stream zlib;
-    size_t out_max; /* of one call; of an inflater */
-    bool is_open;
+    int (*end)(z_stream *zlib); /* NULL: it was not begun, or has ended */
+    size_t out_max;             /* of one call; of an inflater */
     bool has_failed;
 };
 
@@ -29,6 +29,14 @@ ML_RAISES static struct codec *push_codec(lua_State *L, const char *type)
     return codec;
 }
 
+static int codec_gc(lua_State *L)
+{
+    struct codec *codec = lua_touserdata(L, 1);
+    if (codec->end)
+        ml_take (&codec->end)(&codec->zlib);
+    return 0;
+}
+
 /* deflater(dictionary) -> deflater */
 ML_RAISES static int stream_deflater(lua_State *L)
 {
@@ -36,7 +44,7 @@ ML_RAISES static int stream_deflater(lua_State *L)
     struct codec *codec = push_codec(L, DEFLATER);
     int r = deflateInit(&codec->zlib, Z_DEFAULT_COMPRESSION);
     ml_assert(r == Z_OK);
-    codec->is_open = true;
+    codec->end = deflateEnd;
     r = deflateSetDictionary(&codec->zlib, (const Bytef *)dictionary.ptr, (uInt)dictionary.len);
     ml_assert(r == Z_OK);
     return 1;
@@ -48,9 +56,8 @@ ML_RAISES static int deflater_add(lua_State *L)
     struct codec *codec = luaL_checkudata(L, 1, DEFLATER);
     struct ml_str bytes = binding_check_str(L, 2);
     luaL_argcheck(L, bytes.len <= INT32_MAX, 2, "too long");
-    struct ml_buf *out = &server_lua_of(L)->work;
+    struct ml_buf *out = binding_clear_work(L);
     char piece[PIECE];
-    ml_buf_clear(out);
     codec->zlib.next_in = (Bytef *)bytes.ptr;
     codec->zlib.avail_in = (uInt)bytes.len;
     do {
@@ -64,15 +71,6 @@ ML_RAISES static int deflater_add(lua_State *L)
     return 1;
 }
 
-static int deflater_gc(lua_State *L)
-{
-    struct codec *codec = lua_touserdata(L, 1);
-    if (codec->is_open)
-        deflateEnd(&codec->zlib);
-    codec->is_open = false;
-    return 0;
-}
-
 /* inflater(dictionary, max) -> inflater */
 ML_RAISES static int stream_inflater(lua_State *L)
 {
@@ -83,7 +81,7 @@ ML_RAISES static int stream_inflater(lua_State *L)
     codec->out_max = (size_t)max;
     int r = inflateInit(&codec->zlib);
     ml_assert(r == Z_OK);
-    codec->is_open = true;
+    codec->end = inflateEnd;
     return 1;
 }
 
@@ -112,8 +110,7 @@ ML_RAISES static int inflater_add(lua_State *L)
         return binding_push_error(L, "it has failed before");
     lua_getiuservalue(L, 1, 1);
     dictionary.ptr = lua_tolstring(L, -1, &dictionary.len);
-    struct ml_buf *out = &server_lua_of(L)->work;
-    ml_buf_clear(out);
+    struct ml_buf *out = binding_clear_work(L);
     codec->zlib.next_in = (Bytef *)bytes.ptr;
     codec->zlib.avail_in = (uInt)bytes.len;
     while (inflate_step(codec, dictionary, out))
@@ -123,15 +120,6 @@ ML_RAISES static int inflater_add(lua_State *L)
                                                                : "not compressed by zlib");
     lua_pushlstring(L, out->ptr ? out->ptr : "", out->len);
     return 1;
-}
-
-static int inflater_gc(lua_State *L)
-{
-    struct codec *codec = lua_touserdata(L, 1);
-    if (codec->is_open)
-        inflateEnd(&codec->zlib);
-    codec->is_open = false;
-    return 0;
 }
 
 /* mask(bytes, key) -> bytes: RFC 6455, 5.3; the key has four bytes */
@@ -159,8 +147,7 @@ ML_RAISES static int stream_accept(lua_State *L)
     struct ml_str text = binding_check_str(L, 1);
     int done = EVP_Digest(text.ptr, text.len, digest, &len, EVP_sha1(), NULL);
     ml_assert(done == 1);
-    struct ml_buf *out = &server_lua_of(L)->work;
-    ml_buf_clear(out);
+    struct ml_buf *out = binding_clear_work(L);
     ml_base64_encode((struct ml_str){(const char *)digest, len}, out);
     lua_pushlstring(L, out->ptr, out->len);
     return 1;
@@ -175,8 +162,8 @@ int binding_open_stream(lua_State *L)
                                          {"mask", stream_mask},
                                          {"accept", stream_accept},
                                          {NULL, NULL}};
-    binding_new_type(L, DEFLATER, deflater, deflater_gc);
-    binding_new_type(L, INFLATER, inflater, inflater_gc);
+    binding_new_type(L, DEFLATER, deflater, codec_gc);
+    binding_new_type(L, INFLATER, inflater, codec_gc);
     luaL_newlib(L, functions);
     return 1;
 }

@@ -13,19 +13,11 @@
 #define TIMER          "moonloop.timer"
 #define TURN_NS        (10 * ML_NS_PER_MS)
 
-/* The work buffer, empty. */
-static struct ml_buf *clear_work_buffer(lua_State *L)
-{
-    struct ml_buf *work = &server_lua_of(L)->work;
-    ml_buf_clear(work);
-    return work;
-}
-
 /* base64.encode(s) -> s */
 ML_RAISES static int base64_encode(lua_State *L)
 {
     struct ml_str bytes = binding_check_str(L, 1);
-    struct ml_buf *out = clear_work_buffer(L);
+    struct ml_buf *out = binding_clear_work(L);
     if (!ml_base64_encode(bytes, out))
         return luaL_error(L, "base64.encode: too large");
     lua_pushlstring(L, out->ptr, out->len);
@@ -36,7 +28,7 @@ ML_RAISES static int base64_encode(lua_State *L)
 ML_RAISES static int base64_decode(lua_State *L)
 {
     struct ml_str text = binding_check_str(L, 1);
-    struct ml_buf *out = clear_work_buffer(L);
+    struct ml_buf *out = binding_clear_work(L);
     if (ml_base64_decode(text, out))
         lua_pushlstring(L, out->ptr, out->len);
     else
@@ -48,7 +40,7 @@ ML_RAISES static int base64_decode(lua_State *L)
 ML_RAISES static int system_sha256(lua_State *L)
 {
     unsigned char digest[ML_SHA256_LEN];
-    struct ml_buf *out = clear_work_buffer(L);
+    struct ml_buf *out = binding_clear_work(L);
     ml_sha256(binding_check_str(L, 1), digest);
     ml_hex_encode((struct ml_str){(const char *)digest, sizeof digest}, out);
     lua_pushlstring(L, out->ptr, out->len);
@@ -66,20 +58,22 @@ ML_RAISES static int system_hmac_sha256(lua_State *L)
     return 1;
 }
 
+static int push_seconds(lua_State *L, int64_t ns)
+{
+    lua_pushnumber(L, (double)ns / (double)ML_NS_PER_S);
+    return 1;
+}
+
 /* now() -> wall seconds */
 static int system_now(lua_State *L)
 {
-    int64_t now_ns = ml_clock_wall(server_lua_of(L)->options.clock);
-    lua_pushnumber(L, (double)now_ns / (double)ML_NS_PER_S);
-    return 1;
+    return push_seconds(L, ml_clock_wall(server_lua_of(L)->options.clock));
 }
 
 /* monotonic() -> seconds */
 static int system_monotonic(lua_State *L)
 {
-    int64_t now_ns = ml_clock_monotonic(server_lua_of(L)->options.clock);
-    lua_pushnumber(L, (double)now_ns / (double)ML_NS_PER_S);
-    return 1;
+    return push_seconds(L, ml_clock_monotonic(server_lua_of(L)->options.clock));
 }
 
 /* timestamp() -> "2026-07-03T10:00:00Z" */
@@ -164,7 +158,7 @@ ML_RAISES static size_t gather_log_fields(lua_State *L, int index, struct ml_fie
 ML_RAISES static int system_escape(lua_State *L)
 {
     struct ml_str text = binding_check_str(L, 1);
-    struct ml_buf *out = clear_work_buffer(L);
+    struct ml_buf *out = binding_clear_work(L);
     if (!ml_escape_text(out, text))
         return luaL_error(L, "escape: too large");
     lua_pushlstring(L, out->ptr, out->len);

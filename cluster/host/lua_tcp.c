@@ -256,14 +256,6 @@ void ml_server_lua_add_tcp(struct ml_server_lua *lua, const struct ml_tcp_librar
                                        {NULL, NULL}};
     static const luaL_Reg functions[] = {{"connect", tcp_connect}, {NULL, NULL}};
     lua_State *L = lua->running;
-    ml_assert(lua->options.loop != NULL);
     binding_new_type(L, CONNECTION, methods, connection_gc);
-    lua_newtable(L);
-    struct ml_tcp_library *own = lua_newuserdatauv(L, sizeof *own, 0);
-    *own = *library;
-    luaL_setfuncs(L, functions, 1); /* each has the library as its upvalue */
-    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
-    lua_pushvalue(L, -2);
-    lua_setfield(L, -2, "cluster.tcp");
-    lua_pop(L, 2);
+    binding_add_module(lua, "cluster.tcp", functions, library, sizeof *library);
 }

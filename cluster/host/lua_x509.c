@@ -5,7 +5,7 @@
 #include <openssl/x509v3.h>
 
 #include "cluster/host/server_lua_internal.h"
-#include "net/tls_authority.h"
+#include "net/tls.h"
 
 #define MALFORMED  "asn1: structure error"
 #define USAGES_MAX 64

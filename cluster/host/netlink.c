@@ -160,29 +160,13 @@ bool netlink_add_address(int netlink, unsigned link, struct in_addr address, uns
     return netlink_ask(netlink, &message);
 }
 
-bool netlink_add_route(int netlink, struct in_addr range, unsigned prefix, struct in_addr gateway)
+/* `way` is an attribute of four bytes that says where the packets go; 0: none. */
+static bool add_route(int netlink, uint8_t table, uint8_t type, struct in_addr range,
+                      unsigned prefix, uint16_t way, const void *where)
 {
     const struct rtmsg info = {.rtm_family = AF_INET,
                                .rtm_dst_len = (uint8_t)prefix,
-                               .rtm_table = RT_TABLE_MAIN,
-                               .rtm_protocol = RTPROT_STATIC,
-                               .rtm_scope = RT_SCOPE_UNIVERSE,
-                               .rtm_type = RTN_UNICAST};
-    struct message message;
-    message_init(&message, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL);
-    message_append(&message, &info, sizeof info);
-    if (prefix)
-        message_add(&message, RTA_DST, &range, sizeof range);
-    message_add(&message, RTA_GATEWAY, &gateway, sizeof gateway);
-    return netlink_ask(netlink, &message);
-}
-
-static bool add_to_table(const struct netlink_table *table, uint8_t type, struct in_addr range,
-                         unsigned prefix)
-{
-    const struct rtmsg info = {.rtm_family = AF_INET,
-                               .rtm_dst_len = (uint8_t)prefix,
-                               .rtm_table = table->number,
+                               .rtm_table = table,
                                .rtm_protocol = RTPROT_STATIC,
                                .rtm_scope = type == RTN_LOCAL ? RT_SCOPE_HOST : RT_SCOPE_UNIVERSE,
                                .rtm_type = type};
@@ -191,25 +175,31 @@ static bool add_to_table(const struct netlink_table *table, uint8_t type, struct
     message_append(&message, &info, sizeof info);
     if (prefix)
         message_add(&message, RTA_DST, &range, sizeof range);
-    if (type == RTN_LOCAL)
-        message_add_number(&message, RTA_OIF, table->loopback);
-    return netlink_ask(table->netlink, &message);
+    if (way)
+        message_add(&message, way, where, sizeof(uint32_t));
+    return netlink_ask(netlink, &message);
+}
+
+bool netlink_add_route(int netlink, struct in_addr range, unsigned prefix, struct in_addr gateway)
+{
+    return add_route(netlink, RT_TABLE_MAIN, RTN_UNICAST, range, prefix, RTA_GATEWAY, &gateway);
 }
 
 bool netlink_add_own_range(const struct netlink_table *table, struct in_addr range, unsigned prefix)
 {
-    return add_to_table(table, RTN_LOCAL, range, prefix);
+    return add_route(table->netlink, table->number, RTN_LOCAL, range, prefix, RTA_OIF,
+                     &table->loopback);
 }
 
 bool netlink_add_unreachable(const struct netlink_table *table, struct in_addr range,
                              unsigned prefix)
 {
-    return add_to_table(table, RTN_UNREACHABLE, range, prefix);
+    return add_route(table->netlink, table->number, RTN_UNREACHABLE, range, prefix, 0, NULL);
 }
 
 bool netlink_add_exception(const struct netlink_table *table, struct in_addr range, unsigned prefix)
 {
-    return add_to_table(table, RTN_THROW, range, prefix);
+    return add_route(table->netlink, table->number, RTN_THROW, range, prefix, 0, NULL);
 }
 
 bool netlink_add_rule(const struct netlink_table *table, const char *name, uint32_t mark)

@@ -86,30 +86,14 @@ static struct in_addr address_of(uint32_t number)
     return (struct in_addr){htonl(number)};
 }
 
-static bool write_file(const char *path, const char *text)
-{
-    ML_AUTO(ml_close_fd) int fd = open(path, O_WRONLY | O_CLOEXEC);
-    return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-}
-
 /* ---- the helper's own namespaces ---- */
-
-/* The host's user is root in there, and nobody else is anybody. */
-static bool become_root(uid_t user, gid_t group)
-{
-    char users[32], groups[32];
-    snprintf(users, sizeof users, "0 %u 1", user);
-    snprintf(groups, sizeof groups, "0 %u 1", group);
-    return write_file("/proc/self/setgroups", "deny") && write_file("/proc/self/gid_map", groups) &&
-           write_file("/proc/self/uid_map", users);
-}
 
 /* Sets rules of the caller's network namespace. May fail where /proc/sys is read-only: then pods
  * have no ports below 1024 and no pings. */
 static void set_pod_rules(void)
 {
-    (void)write_file("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
-    (void)write_file("/proc/sys/net/ipv4/ping_group_range", "0 0");
+    (void)process_child_write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
+    (void)process_child_write("/proc/sys/net/ipv4/ping_group_range", "0 0");
 }
 
 static bool set_loopback_up(int netlink, unsigned *out)
@@ -146,7 +130,8 @@ static bool make_network(struct netns_helper *helper, struct answer *answer)
     unsigned loopback;
     if (unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
         return fails(answer, "make namespaces");
-    if (!become_root(user, group))
+    /* The host's user is root in there, and nobody else is anybody. */
+    if (!process_child_map_ids(0, 0, user, group))
         return fails(answer, "map the user");
     helper->network = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     helper->netlink = netlink_open();

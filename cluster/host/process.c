@@ -15,124 +15,6 @@
 
 #include "cluster/host/process_internal.h"
 
-/* ---- what the host writes to the standard input of a process ---- */
-
-struct process_input {
-    struct ml_loop *loop;
-    int fd;                 /* -1: not there yet, or closed */
-    struct event *writable; /* waits, when something waits in the host */
-    struct evbuffer *bytes; /* that wait; NULL: nothing is taken any more */
-    bool is_ending;         /* closed once nothing waits */
-    bool owes_drained;      /* the writer knows that much waits, and waits for drained() */
-    void (*drained)(void *context);
-    void *context;
-};
-
-static void process_input_init(struct process_input *input, struct ml_loop *loop,
-                               void (*drained)(void *context), void *context)
-{
-    *input = (struct process_input){
-        .loop = loop, .fd = -1, .bytes = evbuffer_new(), .drained = drained, .context = context};
-    ml_assert(input->bytes != NULL);
-}
-
-/* Closes; drained() is not called. */
-static void process_input_fini(struct process_input *input)
-{
-    if (input->writable)
-        event_free(ml_take(&input->writable));
-    if (input->bytes)
-        evbuffer_free(ml_take(&input->bytes));
-    if (input->fd >= 0)
-        close(input->fd);
-    input->fd = -1;
-}
-
-static size_t count_waiting(const struct process_input *input)
-{
-    return input->bytes ? evbuffer_get_length(input->bytes) : 0;
-}
-
-/* Writes as much as is taken. False when nobody takes any more. */
-static bool write_waiting(struct process_input *input)
-{
-    int written = 1;
-    while (count_waiting(input) > 0 && written > 0)
-        written = evbuffer_write(input->bytes, input->fd);
-    return written > 0 || errno == EAGAIN || errno == EINTR;
-}
-
-static void flush_input(struct process_input *input)
-{
-    if (input->fd < 0)
-        return;
-    bool is_taken = write_waiting(input);
-    if (!is_taken || (input->is_ending && count_waiting(input) == 0))
-        process_input_fini(input);
-    else if (count_waiting(input) > 0)
-        event_add(input->writable, NULL);
-}
-
-static void tell_drained(struct process_input *input)
-{
-    if (!input->owes_drained || count_waiting(input) >= ML_PROCESS_INPUT_LOW)
-        return;
-    input->owes_drained = false;
-    if (input->drained)
-        input->drained(input->context);
-}
-
-static void on_input_writable(evutil_socket_t fd, short what, void *context)
-{
-    struct process_input *input = context;
-    (void)fd, (void)what;
-    flush_input(input);
-    tell_drained(input);
-}
-
-/* From now on input is written to `fd`, which is owned and does not block. */
-static void process_input_connect(struct process_input *input, int fd)
-{
-    if (!input->bytes) {
-        close(fd);
-        return;
-    }
-    input->fd = fd;
-    input->writable = event_new(ml_loop_base(input->loop), fd, EV_WRITE, on_input_writable, input);
-    ml_assert(input->writable != NULL);
-    if (count_waiting(input) > 0 || input->is_ending)
-        event_active(input->writable, EV_WRITE, 0); /* from the loop, as drained() has to be */
-}
-
-static size_t process_input_write(struct process_input *input, struct ml_str bytes)
-{
-    size_t before = count_waiting(input);
-    if (!input->bytes || input->is_ending)
-        return 0;
-    if (bytes.len > ML_PROCESS_INPUT_MAX - before)
-        return ML_PROCESS_INPUT_FULL;
-    evbuffer_add(input->bytes, bytes.ptr, bytes.len);
-    if (before == 0)
-        flush_input(input);
-    size_t waiting = count_waiting(input);
-    input->owes_drained |= waiting >= ML_PROCESS_INPUT_LOW;
-    return waiting;
-}
-
-static void process_input_end(struct process_input *input)
-{
-    input->is_ending = true;
-    if (count_waiting(input) == 0)
-        flush_input(input);
-}
-
-/* Nobody reads any more: drops what waits. */
-static void process_input_break(struct process_input *input)
-{
-    process_input_fini(input);
-    tell_drained(input);
-}
-
 /* ---- a request, and what connects host and process ---- */
 
 static void close_open_fds(const int *fds, size_t count)
@@ -232,6 +114,17 @@ struct ml_processes {
 struct stream {
     int fd; /* -1: at its end */
     struct ml_loop_watch *watch;
+    struct ml_process *process;
+    void (*deliver)(void *context, struct ml_str bytes); /* of output and errors */
+};
+
+/* The standard input of a process, which the host writes. */
+struct input {
+    int fd;                 /* -1: not there yet, or closed */
+    struct event *writable; /* waits, when something waits in the host */
+    struct evbuffer *bytes; /* that wait; NULL: nothing is taken any more */
+    bool is_ending;         /* closed once nothing waits */
+    bool owes_drained;      /* the writer knows that much waits, and waits for drained() */
 };
 
 struct ml_process {
@@ -240,7 +133,7 @@ struct ml_process {
     struct stream output;        /* with a terminal: at first the socket over which it comes */
     struct stream errors;
     struct stream control;
-    struct process_input input;
+    struct input input;
     bool has_terminal;
     int terminal; /* the upper end, once it is here; else -1 */
     struct ml_process_terminal size;
@@ -253,6 +146,102 @@ struct ml_process {
     bool over; /* `end` is set; the last output may not be read yet */
     struct ml_process_end end;
 };
+
+/* ---- input ---- */
+
+/* Nothing more is taken, and drained() is not called. */
+static void close_input(struct input *input)
+{
+    if (input->writable)
+        event_free(ml_take(&input->writable));
+    if (input->bytes)
+        evbuffer_free(ml_take(&input->bytes));
+    ml_close_fd(&input->fd);
+}
+
+static size_t count_waiting(const struct input *input)
+{
+    return input->bytes ? evbuffer_get_length(input->bytes) : 0;
+}
+
+/* Writes as much as is taken. False when nobody takes any more. */
+static bool write_waiting(struct input *input)
+{
+    int written = 1;
+    while (count_waiting(input) > 0 && written > 0)
+        written = evbuffer_write(input->bytes, input->fd);
+    return written > 0 || errno == EAGAIN || errno == EINTR;
+}
+
+static void flush_input(struct input *input)
+{
+    if (input->fd < 0)
+        return;
+    bool is_taken = write_waiting(input);
+    if (!is_taken || (input->is_ending && count_waiting(input) == 0))
+        close_input(input);
+    else if (count_waiting(input) > 0)
+        event_add(input->writable, NULL);
+}
+
+static void tell_drained(struct ml_process *process)
+{
+    struct input *input = &process->input;
+    if (!input->owes_drained || count_waiting(input) >= ML_PROCESS_INPUT_LOW)
+        return;
+    input->owes_drained = false;
+    if (process->opts.drained)
+        process->opts.drained(process->opts.context);
+}
+
+static void on_input_writable(evutil_socket_t fd, short what, void *context)
+{
+    struct ml_process *process = context;
+    (void)fd, (void)what;
+    flush_input(&process->input);
+    tell_drained(process);
+}
+
+/* From now on input is written to `fd`, which is owned and does not block. */
+static void connect_input(struct ml_process *process, int fd)
+{
+    struct input *input = &process->input;
+    if (!input->bytes) {
+        close(fd);
+        return;
+    }
+    input->fd = fd;
+    input->writable = event_new(ml_loop_base(process->processes->loop), fd, EV_WRITE,
+                                on_input_writable, process);
+    ml_assert(input->writable != NULL);
+    if (count_waiting(input) > 0 || input->is_ending)
+        event_active(input->writable, EV_WRITE, 0); /* from the loop, as drained() has to be */
+}
+
+size_t ml_process_write(struct ml_process *process, struct ml_str bytes)
+{
+    struct input *input = &process->input;
+    size_t before = count_waiting(input);
+    if (!input->bytes || input->is_ending)
+        return 0;
+    if (bytes.len > ML_PROCESS_INPUT_MAX - before)
+        return ML_PROCESS_INPUT_FULL;
+    evbuffer_add(input->bytes, bytes.ptr, bytes.len);
+    if (before == 0)
+        flush_input(input);
+    size_t waiting = count_waiting(input);
+    input->owes_drained |= waiting >= ML_PROCESS_INPUT_LOW;
+    return waiting;
+}
+
+void ml_process_end_input(struct ml_process *process)
+{
+    if (process->has_terminal)
+        return;
+    process->input.is_ending = true;
+    if (count_waiting(&process->input) == 0)
+        flush_input(&process->input);
+}
 
 /* ---- the supervisor ---- */
 
@@ -314,7 +303,7 @@ static void close_process_ends(struct ml_process *process)
 {
     close_stream(&process->output);
     close_stream(&process->errors);
-    process_input_fini(&process->input);
+    close_input(&process->input);
     ml_close_fd(&process->terminal);
 }
 
@@ -325,13 +314,13 @@ static void notify_process_ended(struct ml_process *process)
         process->opts.ended(process->opts.context, &process->end); /* may free it */
 }
 
-static void on_process_output(void *context);
+static void on_stream_readable(void *context);
 
-static void watch_output(struct ml_process *process)
+static void watch_stream(struct stream *stream)
 {
-    if (process->output.fd >= 0)
-        process->output.watch = ml_loop_watch_fd(process->processes->loop, process->output.fd,
-                                                 on_process_output, process);
+    if (stream->fd >= 0)
+        stream->watch = ml_loop_watch_fd(stream->process->processes->loop, stream->fd,
+                                         on_stream_readable, stream);
 }
 
 static void set_terminal_size(struct ml_process *process)
@@ -361,17 +350,17 @@ static bool receive_terminal(struct ml_process *process)
     process->terminal = terminal;
     process->output.fd = output;
     if (!process->paused)
-        watch_output(process);
+        watch_stream(&process->output);
     set_terminal_size(process);
-    process_input_connect(&process->input, input);
+    connect_input(process, input);
     return true;
 }
 
 /* Delivers one piece; false when there is none now, or at the end. */
-static bool read_piece(struct ml_process *process, struct stream *stream,
-                       void (*deliver)(void *context, struct ml_str bytes))
+static bool read_piece(struct stream *stream)
 {
     static char bytes[PIECE_BYTES];
+    struct ml_process *process = stream->process;
     if (stream->fd < 0)
         return false;
     if (process->has_terminal && process->terminal < 0)
@@ -379,11 +368,13 @@ static bool read_piece(struct ml_process *process, struct stream *stream,
     ssize_t len = read(stream->fd, bytes, sizeof bytes);
     bool hung_up = len < 0 && errno == EIO; /* nobody has the terminal any more */
     if (len > 0)
-        deliver(process->opts.context, (struct ml_str){bytes, (size_t)len});
+        stream->deliver(process->opts.context, (struct ml_str){bytes, (size_t)len});
     else if (len == 0 || hung_up)
         close_stream(stream);
-    if (hung_up)
-        process_input_break(&process->input);
+    if (hung_up) { /* what waits is dropped */
+        close_input(&process->input);
+        tell_drained(process);
+    }
     return len > 0;
 }
 
@@ -392,41 +383,25 @@ static void read_last_output(struct ml_process *process)
 {
     bool more = true, more_errors = true;
     for (int i = 0; (more || more_errors) && !process->paused && i < PIECES_AT_ONCE; i++) {
-        more = more && read_piece(process, &process->output, process->opts.output);
+        more = more && read_piece(&process->output);
         if (!process->paused)
-            more_errors = more_errors &&
-                          read_piece(process, &process->errors, process->opts.errors);
+            more_errors = more_errors && read_piece(&process->errors);
     }
     if (!process->paused)
         notify_process_ended(process);
 }
 
-static void on_process_output(void *context)
+static void on_stream_readable(void *context)
 {
-    struct ml_process *process = context;
-    read_piece(process, &process->output, process->opts.output);
-    if (process->over)
-        read_last_output(process);
-}
-
-static void on_process_errors(void *context)
-{
-    struct ml_process *process = context;
-    read_piece(process, &process->errors, process->opts.errors);
-    if (process->over)
-        read_last_output(process);
+    struct stream *stream = context;
+    read_piece(stream);
+    if (stream->process->over)
+        read_last_output(stream->process);
 }
 
 static void resume_last_output(void *context)
 {
     read_last_output(context);
-}
-
-static void watch_errors(struct ml_process *process)
-{
-    if (process->errors.fd >= 0)
-        process->errors.watch = ml_loop_watch_fd(process->processes->loop, process->errors.fd,
-                                                 on_process_errors, process);
 }
 
 static void end_process(struct ml_process *process)
@@ -487,28 +462,23 @@ static void kill_whole_process(void *context)
     ml_process_signal(context, SIGKILL);
 }
 
-static void on_input_drained(void *context)
-{
-    const struct ml_process *process = context;
-    if (process->opts.drained)
-        process->opts.drained(process->opts.context);
-}
-
 /* Connects it with our ends. */
 static void connect_process(struct ml_process *process, const int ours[PROCESS_FD_COUNT])
 {
     struct ml_loop *loop = process->processes->loop;
-    process->output.fd = ours[PROCESS_FD_OUTPUT];
-    process->errors.fd = ours[PROCESS_FD_ERRORS];
+    process->output = (struct stream){ours[PROCESS_FD_OUTPUT], NULL, process, process->opts.output};
+    process->errors = (struct stream){ours[PROCESS_FD_ERRORS], NULL, process, process->opts.errors};
     process->control.fd = ours[PROCESS_FD_CONTROL];
-    watch_output(process);
-    watch_errors(process);
+    watch_stream(&process->output);
+    watch_stream(&process->errors);
     process->control.watch = ml_loop_watch_fd(loop, process->control.fd, on_shim_report, process);
-    process_input_init(&process->input, loop, on_input_drained, process);
-    if (!process->opts.has_input)
-        process_input_fini(&process->input);
-    else if (!process->has_terminal)
-        process_input_connect(&process->input, ours[PROCESS_FD_INPUT]);
+    process->input = (struct input){.fd = -1};
+    if (process->opts.has_input) {
+        process->input.bytes = evbuffer_new();
+        ml_assert(process->input.bytes != NULL);
+    }
+    if (process->opts.has_input && !process->has_terminal)
+        connect_input(process, ours[PROCESS_FD_INPUT]);
 }
 
 int ml_process_start(struct ml_processes *processes, const struct ml_process_opts *opts,
@@ -581,20 +551,9 @@ void ml_process_pause(struct ml_process *process, bool paused)
     } else if (process->over) {
         ml_task_defer(&process->resume, process->processes->loop);
     } else {
-        watch_output(process);
-        watch_errors(process);
+        watch_stream(&process->output);
+        watch_stream(&process->errors);
     }
-}
-
-size_t ml_process_write(struct ml_process *process, struct ml_str bytes)
-{
-    return process_input_write(&process->input, bytes);
-}
-
-void ml_process_end_input(struct ml_process *process)
-{
-    if (!process->has_terminal)
-        process_input_end(&process->input);
 }
 
 void ml_process_resize(struct ml_process *process, uint16_t columns, uint16_t rows)

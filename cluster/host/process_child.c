@@ -61,6 +61,22 @@ void process_child_begin(int socket, const char *name)
     reset_inherited_signals();
 }
 
+bool process_child_write(const char *path, const char *text)
+{
+    ML_AUTO(ml_close_fd) int fd = open(path, O_WRONLY | O_CLOEXEC);
+    return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+}
+
+bool process_child_map_ids(uint32_t user, uint32_t group, uid_t own_user, gid_t own_group)
+{
+    char users[64], groups[64];
+    snprintf(users, sizeof users, "%u %u 1", user, own_user);
+    snprintf(groups, sizeof groups, "%u %u 1", group, own_group);
+    return process_child_write("/proc/self/setgroups", "deny") &&
+           process_child_write("/proc/self/gid_map", groups) &&
+           process_child_write("/proc/self/uid_map", users);
+}
+
 union descriptors {
     struct cmsghdr head; /* for its alignment */
     char space[CMSG_SPACE(sizeof(int) * PROCESS_CHILD_FDS_MAX)];

@@ -14,6 +14,12 @@
  * of processes. */
 void process_child_begin(int socket, const char *name);
 
+/* Writes a file of the kernel. False and errno. */
+bool process_child_write(const char *path, const char *text);
+/* In a user namespace that the caller has just made: gives the one user who is in there, the
+ * host's, these numbers. False and errno. */
+bool process_child_map_ids(uint32_t user, uint32_t group, uid_t own_user, gid_t own_group);
+
 /* Sends `len` bytes with `count` descriptors, which stay open here. False and errno: the other side
  * has gone. */
 bool process_child_send(int socket, const void *bytes, size_t len, const int *fds, size_t count);

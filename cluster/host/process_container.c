@@ -20,6 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cluster/host/process_child.h"
+
 #define NAMESPACES (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS)
 
 /* Capabilities that container runtimes leave to root. They are worth nothing outside of the
@@ -55,29 +57,6 @@ static void die_with_shim(const int reports[2])
         _exit(127);
 }
 
-static bool write_proc_file(const char *path, const char *text)
-{
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    bool written = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-    int saved = errno;
-    close(fd);
-    errno = saved;
-    return written;
-}
-
-/* The numbers that the host's user and group have in here. */
-static bool map_own_ids(const struct ml_process_container *container, uid_t user, gid_t group)
-{
-    char users[64], groups[64];
-    snprintf(users, sizeof users, "%u %u 1", container->user, user);
-    snprintf(groups, sizeof groups, "%u %u 1", container->group, group);
-    return write_proc_file("/proc/self/setgroups", "deny") &&
-           write_proc_file("/proc/self/gid_map", groups) &&
-           write_proc_file("/proc/self/uid_map", users);
-}
-
 /* Leaves root what it has in a container, and others nothing; no program gives it back. */
 static bool drop_rights(void)
 {
@@ -98,7 +77,7 @@ static bool enter_container(const struct process_request *request, uid_t user, g
                             struct process_report *report)
 {
     const struct ml_process_container *container = &request->container;
-    if (!map_own_ids(container, user, group))
+    if (!process_child_map_ids(container->user, container->group, user, group))
         process_report_failure(report, "map the user: %s", process_errno_text());
     else if (sethostname(container->hostname, strlen(container->hostname)) < 0)
         process_report_failure(report, "sethostname: %s", process_errno_text());

@@ -5,7 +5,7 @@
 #include <lualib.h>
 
 #include "cluster/host/server_lua_internal.h"
-#include "net/tls_authority.h"
+#include "net/tls.h"
 #include "script/library.h"
 
 static void *allocate(void *context, void *ptr, size_t osize, size_t nsize)
@@ -198,11 +198,17 @@ struct defined {
 static int call_defined_function(lua_State *L, const struct defined *defined,
                                  struct ml_str argument, struct ml_err *err)
 {
+    struct ml_server_lua *lua = server_lua_of(L);
+    lua_State *before = lua->running;
     struct ml_buf result;
     ml_buf_init(&result, BINDING_JSON_MAX);
-    lua_State *before = binding_enter(L);
+    /* The function may run the event loop. Callbacks of the loop then run on the caller's own Lua
+     * thread, because the main thread may be suspended in a resume. The calls nest. */
+    bool room = lua_checkstack(L, LUA_MINSTACK); /* all entry points count on it */
+    ml_assert(room);
+    lua->running = L;
     int r = defined->function(defined->context, argument, &result, err);
-    binding_leave(L, before);
+    lua->running = before;
     if (r == 0 && result.len == 0)
         lua_pushboolean(L, 1);
     else if (r == 0)

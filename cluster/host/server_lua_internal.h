@@ -33,7 +33,7 @@ struct ml_server_lua {
     struct ml_server_lua_options options;
     struct ml_random random; /* when none was given */
     lua_State *L;            /* the main thread */
-    lua_State *running;      /* the thread on which the host calls: see binding_enter */
+    lua_State *running;      /* the thread on which the host calls */
     struct ml_buf traceback;
     struct ml_buf work; /* of one binding at a time */
     struct json_encoder encoder;
@@ -61,6 +61,14 @@ ML_RAISES static inline struct ml_str binding_check_str(lua_State *L, int argume
     return text;
 }
 
+/* The work buffer, empty. */
+static inline struct ml_buf *binding_clear_work(lua_State *L)
+{
+    struct ml_buf *work = &server_lua_of(L)->work;
+    ml_buf_clear(work);
+    return work;
+}
+
 /* [+2] nil and the message, for a function to return. */
 int binding_push_error(lua_State *L, const char *message);
 /* true, or nil and errno in words, behind "PATH: " when a path is given; to return. */
@@ -68,6 +76,11 @@ int binding_push_done(lua_State *L, bool done, const char *path);
 
 /* Makes the type of a userdata known to the state. `methods` may be NULL. */
 void binding_new_type(lua_State *L, const char *name, const luaL_Reg *methods, lua_CFunction gc);
+
+/* Makes `require(name)` a table of these functions. Each has a copy of the `size` bytes at
+ * `library`, what it works on, as its upvalue. The state must have a loop. */
+void binding_add_module(struct ml_server_lua *lua, const char *name, const luaL_Reg *functions,
+                        const void *library, size_t size);
 
 /* A userdata that the loop calls back. The registry holds it under its own address, from
  * binding_hold (which takes it from the top of the stack) to binding_release; its callbacks are
@@ -100,13 +113,6 @@ void binding_call_back(struct ml_server_lua *lua, int arguments);
 
 /* Fills `err` from the first line of the traceback. Returns ML_ESCRIPT. */
 int binding_fail(struct ml_server_lua *lua, struct ml_err *err);
-
-/* A binding that may run the event loop calls binding_enter before and binding_leave after, with
- * what binding_enter returned. Callbacks of the loop then run on the binding's own Lua thread,
- * because the main thread may be suspended in a resume. The pairs nest. Nothing between them may
- * raise. */
-ML_NODISCARD lua_State *binding_enter(lua_State *L);
-void binding_leave(lua_State *L, lua_State *before);
 
 /* lua_json.c. [+1] Pushes the value of `text`; on ML_EINVALID it pushes nothing. With `duplicates`
  * it also pushes the list of the paths of duplicate keys [+2]. */

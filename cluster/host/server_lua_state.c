@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "net/tls_authority.h"
+#include "net/tls.h"
 
 #define SECONDS_MAX 1e9 /* 31 years */
 
@@ -102,21 +102,6 @@ void binding_call_back(struct ml_server_lua *lua, int arguments)
         binding_report_failure(lua);
 }
 
-lua_State *binding_enter(lua_State *L)
-{
-    struct ml_server_lua *lua = server_lua_of(L);
-    lua_State *before = lua->running;
-    bool room = lua_checkstack(L, LUA_MINSTACK); /* all entry points count on it */
-    ml_assert(room);
-    lua->running = L;
-    return before;
-}
-
-void binding_leave(lua_State *L, lua_State *before)
-{
-    server_lua_of(L)->running = before;
-}
-
 int binding_fail(struct ml_server_lua *lua, struct ml_err *err)
 {
     struct ml_str rest = ml_buf_str(&lua->traceback);
@@ -185,6 +170,20 @@ void binding_new_type(lua_State *L, const char *name, const luaL_Reg *methods, l
     lua_pushcfunction(L, gc);
     lua_setfield(L, -2, "__gc");
     lua_pop(L, 1);
+}
+
+void binding_add_module(struct ml_server_lua *lua, const char *name, const luaL_Reg *functions,
+                        const void *library, size_t size)
+{
+    lua_State *L = lua->running;
+    ml_assert(lua->options.loop != NULL);
+    lua_newtable(L);
+    memcpy(lua_newuserdatauv(L, size, 0), library, size);
+    luaL_setfuncs(L, functions, 1);
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    lua_pushvalue(L, -2);
+    lua_setfield(L, -2, name);
+    lua_pop(L, 2);
 }
 
 void binding_hold(lua_State *L, const void *userdata)

@@ -5,13 +5,23 @@
 #include "codec/json.h"
 #include "net/http_client.h"
 
-/* ---- faults, and the requests that they fit ---- */
+#define HEADERS_MAX 4
+#define WAITING_MAX ((size_t)256 * 1024 * 1024)
 
-/* The faults of one transport. */
-struct faults {
-    struct ml_list rules; /* oldest first */
-    int last_number;
+struct transport_embedded {
+    struct ml_transport seam;
+    struct ml_loop *loop;
+    struct ml_apiserver *server; /* NULL: nobody listens */
+    char *authorization;
+    struct ml_list rules; /* the faults; oldest first */
+    int last_rule;
+    void (*observe)(void *context, const struct ml_transport_request *request); /* or NULL */
+    void *observer;
+    struct ml_list calls;
+    struct ml_list gone; /* calls that are over, freed in their next turn */
 };
+
+/* ---- faults, and the requests that they fit ---- */
 
 struct rule {
     struct ml_list node;
@@ -19,11 +29,6 @@ struct rule {
     struct ml_fault fault; /* strings owned */
     size_t left;           /* 0: without end */
 };
-
-static struct rule *rule_of(struct ml_list *node)
-{
-    return ml_container_of(node, struct rule, node);
-}
 
 static void rule_free(struct rule *rule)
 {
@@ -34,58 +39,18 @@ static void rule_free(struct rule *rule)
     free(rule);
 }
 
-static void faults_init(struct faults *faults)
-{
-    ml_list_init(&faults->rules);
-    faults->last_number = 0;
-}
-
-static void faults_fini(struct faults *faults)
-{
-    ml_list_each (node, &faults->rules)
-        rule_free(rule_of(node));
-}
-
-/* Copies the fault and its strings. Returns its number, above 0. */
-static int faults_add(struct faults *faults, const struct ml_fault *fault)
-{
-    struct rule *rule = ml_new(struct rule);
-    rule->number = ++faults->last_number;
-    rule->fault = *fault;
-    rule->fault.method = ml_strdup(fault->method);
-    rule->fault.path = ml_strdup(fault->path);
-    rule->fault.reason = ml_strdup(fault->reason);
-    rule->left = fault->times;
-    ml_list_push(&faults->rules, &rule->node);
-    return rule->number;
-}
-
-/* Does nothing for an unknown number. */
-static void faults_remove(struct faults *faults, int number)
-{
-    ml_list_each (node, &faults->rules)
-        if (rule_of(node)->number == number)
-            rule_free(rule_of(node));
-}
-
 /* The oldest fault that fits the request, of those that hold or of the others. */
-static struct rule *find_rule(const struct faults *faults, bool holds, const char *method,
-                              const char *path)
+static struct rule *find_rule(const struct transport_embedded *transport, bool holds,
+                              const char *method, const char *path)
 {
-    ml_list_each (node, &faults->rules) {
-        const struct ml_fault *fault = &rule_of(node)->fault;
+    ml_list_each_entry (struct rule, rule, &transport->rules) {
+        const struct ml_fault *fault = &rule->fault;
         if ((fault->kind == ML_FAULT_HOLD) == holds &&
             (!fault->method || strcmp(fault->method, method) == 0) &&
             (!fault->path || strstr(path, fault->path)))
-            return rule_of(node);
+            return rule;
     }
     return NULL;
-}
-
-/* A HOLD fits the request. */
-static bool faults_hold(const struct faults *faults, const char *method, const char *path)
-{
-    return find_rule(faults, true, method, path) != NULL;
 }
 
 static void write_refusal_status(const struct ml_fault *fault, struct ml_buf *out)
@@ -103,40 +68,7 @@ static void write_refusal_status(const struct ml_fault *fault, struct ml_buf *ou
     ml_json_end_object(&writer);
 }
 
-/* Finds the oldest fault, other than HOLD, that fits a new request, and counts down its `times`.
- * `out` gets it without its strings; for REFUSE the Status is appended to `refusal`. False: none.
- */
-static bool faults_strike(struct faults *faults, const char *method, const char *path,
-                          struct ml_fault *out, struct ml_buf *refusal)
-{
-    struct rule *rule = find_rule(faults, false, method, path);
-    if (!rule)
-        return false;
-    if (rule->fault.kind == ML_FAULT_REFUSE)
-        write_refusal_status(&rule->fault, refusal);
-    *out = rule->fault;
-    out->method = out->path = out->reason = NULL;
-    if (rule->left && --rule->left == 0)
-        rule_free(rule);
-    return true;
-}
-
 /* ---- calls ---- */
-
-#define HEADERS_MAX 4
-#define WAITING_MAX ((size_t)256 * 1024 * 1024)
-
-struct transport_embedded {
-    struct ml_transport seam;
-    struct ml_loop *loop;
-    struct ml_apiserver *server; /* NULL: nobody listens */
-    char *authorization;
-    struct faults faults;
-    void (*observe)(void *context, const struct ml_transport_request *request); /* or NULL */
-    void *observer;
-    struct ml_list calls;
-    struct ml_list gone; /* calls that are over, freed in their next turn */
-};
 
 /* The server's side of a call; the caller's side follows from the loop. */
 enum call_stage { CALL_WAITS, CALL_OPEN, CALL_ENDED, CALL_CUT };
@@ -239,7 +171,7 @@ static int set_connection_lost(const struct ml_transport_call *call, struct ml_e
 
 static bool is_call_held(const struct ml_transport_call *call)
 {
-    return call->streaming && faults_hold(&call->transport->faults, call->method, call->path);
+    return call->streaming && find_rule(call->transport, true, call->method, call->path);
 }
 
 static bool is_call_over(const struct ml_transport_call *call)
@@ -441,29 +373,37 @@ static void start_call_deadlines(struct ml_transport_call *call)
         ml_timer_start(&call->quiet, call->deadlines.first_byte_ms * ML_NS_PER_MS);
 }
 
-/* Applies a fault to a new call. */
+static void refuse_call(struct ml_transport_call *call, const struct ml_fault *fault)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf status = ML_BUF_INIT;
+    write_refusal_status(fault, &status);
+    embedded_sink_send(call, &(struct ml_http_answer){.status = fault->status,
+                                                      .content_type = "application/json",
+                                                      .body = ml_buf_str(&status)});
+}
+
+/* Applies the oldest fault that fits a new call, other than HOLD, and counts down its `times`. */
 static void strike_call(struct ml_transport_call *call)
 {
-    ML_AUTO(ml_buf_fini) struct ml_buf refusal = ML_BUF_INIT;
-    struct ml_fault fault;
-    if (!faults_strike(&call->transport->faults, call->method, call->path, &fault, &refusal))
+    struct rule *rule = find_rule(call->transport, false, call->method, call->path);
+    if (!rule)
         return;
-    call->is_cut = fault.kind == ML_FAULT_CUT;
-    call->bytes_left = fault.bytes;
-    if (fault.kind == ML_FAULT_REFUSE) {
-        const struct ml_http_answer answer = {.status = fault.status,
-                                              .content_type = "application/json",
-                                              .body = ml_buf_str(&refusal)};
-        embedded_sink_send(call, &answer);
-    } else if (fault.kind == ML_FAULT_LOSE) {
+    const struct ml_fault *fault = &rule->fault;
+    call->is_cut = fault->kind == ML_FAULT_CUT;
+    call->bytes_left = fault->bytes;
+    if (fault->kind == ML_FAULT_REFUSE) {
+        refuse_call(call, fault);
+    } else if (fault->kind == ML_FAULT_LOSE) {
         set_connection_lost(call, &call->err);
         call->stage = CALL_CUT;
-    } else if (fault.kind == ML_FAULT_LOSE_REPLY) {
+    } else if (fault->kind == ML_FAULT_LOSE_REPLY) {
         set_connection_lost(call, &call->lost);
-    } else if (fault.kind == ML_FAULT_TIME_OUT) {
+    } else if (fault->kind == ML_FAULT_TIME_OUT) {
         ml_err_set(&call->lost, ML_ETIMEOUT, "%s: no answer in time (injected)",
                    call->transport->seam.host);
     }
+    if (rule->left && --rule->left == 0)
+        rule_free(rule);
 }
 
 static struct ml_transport_call *embedded_submit(struct ml_transport *seam,
@@ -513,7 +453,8 @@ static void embedded_free(struct ml_transport *seam)
     ml_assert(ml_list_empty(&transport->calls));
     ml_list_each (node, &transport->gone)
         embedded_call_release(ml_container_of(node, struct ml_transport_call, node));
-    faults_fini(&transport->faults);
+    ml_list_each_entry (struct rule, rule, &transport->rules)
+        rule_free(rule);
     free(transport->authorization);
     free(transport);
 }
@@ -533,7 +474,7 @@ struct ml_transport *ml_transport_embedded_new(struct ml_loop *loop, struct ml_a
     transport->loop = loop;
     transport->server = server;
     transport->authorization = token ? ml_asprintf("Bearer %s", token) : NULL;
-    faults_init(&transport->faults);
+    ml_list_init(&transport->rules);
     ml_list_init(&transport->calls);
     ml_list_init(&transport->gone);
     return &transport->seam;
@@ -543,8 +484,7 @@ void ml_transport_embedded_set_server(struct ml_transport *seam, struct ml_apise
 {
     struct transport_embedded *transport = ml_container_of(seam, struct transport_embedded, seam);
     transport->server = server;
-    ml_list_each (node, &transport->calls) {
-        struct ml_transport_call *call = ml_container_of(node, struct ml_transport_call, node);
+    ml_list_each_entry (struct ml_transport_call, call, &transport->calls) {
         if (call->stage != CALL_OPEN)
             continue;
         embedded_leave_server(call);
@@ -555,15 +495,24 @@ void ml_transport_embedded_set_server(struct ml_transport *seam, struct ml_apise
 int ml_transport_embedded_add_fault(struct ml_transport *seam, const struct ml_fault *fault)
 {
     struct transport_embedded *transport = ml_container_of(seam, struct transport_embedded, seam);
-    return faults_add(&transport->faults, fault);
+    struct rule *rule = ml_new(struct rule);
+    rule->number = ++transport->last_rule;
+    rule->fault = *fault;
+    rule->fault.method = ml_strdup(fault->method);
+    rule->fault.path = ml_strdup(fault->path);
+    rule->fault.reason = ml_strdup(fault->reason);
+    rule->left = fault->times;
+    ml_list_push(&transport->rules, &rule->node);
+    return rule->number;
 }
 
 void ml_transport_embedded_remove_fault(struct ml_transport *seam, int number)
 {
     struct transport_embedded *transport = ml_container_of(seam, struct transport_embedded, seam);
-    faults_remove(&transport->faults, number);
-    ml_list_each (node, &transport->calls) {
-        struct ml_transport_call *call = ml_container_of(node, struct ml_transport_call, node);
+    ml_list_each_entry (struct rule, rule, &transport->rules)
+        if (rule->number == number)
+            rule_free(rule);
+    ml_list_each_entry (struct ml_transport_call, call, &transport->calls) {
         if ((call->held > 0 || is_call_over(call)) && !is_call_held(call))
             embedded_call_wake(call);
     }

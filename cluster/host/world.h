@@ -35,12 +35,6 @@ ML_NODISCARD int ml_world_new(const struct ml_world_options *options, struct ml_
                               struct ml_err *err);
 void ml_world_free(struct ml_world *world); /* not from inside its Lua; NULL is fine */
 
-/* Begins again: an empty server, no faults, a new operator, the clock at its start. It is cheap,
- * because the server's Lua modules stay loaded. After a failure the server's content is undefined
- * until a reset succeeds. */
-ML_NODISCARD int ml_world_reset(struct ml_world *world, const struct ml_world_setup *setup,
-                                struct ml_err *err);
-
 /* Runs until nothing is left to do at this instant. ML_ELIMIT when there is no end after 10000
  * rounds of the loop; the message names the request that is made most. */
 ML_NODISCARD int ml_world_settle(struct ml_world *world, struct ml_err *err);
@@ -49,36 +43,12 @@ ML_NODISCARD int ml_world_settle(struct ml_world *world, struct ml_err *err);
  * failure the clock stays at that time. */
 ML_NODISCARD int ml_world_advance(struct ml_world *world, int64_t ns, struct ml_err *err);
 
-/* As ml_transport_embedded_add_fault and _remove_fault, for the operator's requests. */
-int ml_world_fault(struct ml_world *world, const struct ml_fault *fault);
-void ml_world_heal(struct ml_world *world, int fault);
-
-/* Replaces the operator as SIGKILL and a restart would: work and requests in progress are dropped,
- * nothing is remembered; server and faults stay. May be called from inside settle and advance, too:
- * the operator then dies at the end of the loop's round, and answers until then are lost. */
-void ml_world_restart(struct ml_world *world);
-
-/* As SIGTERM: the operator drains for up to `drain_ns`, then another one replaces it. May be called
- * from inside. Does nothing before the operator has started; a second call ends it at once. */
-void ml_world_stop(struct ml_world *world, int64_t drain_ns);
-
-/* Sets the wall clock forward or back; the monotonic clock is not changed. May be called from
- * inside. */
-void ml_world_set_wall_clock(struct ml_world *world, int64_t delta_ns);
-
-/* Suspends the machine, server and operator: both clocks move on, and no timer fires before the
- * next settle. */
-ML_NODISCARD int ml_world_suspend(struct ml_world *world, int64_t ns, struct ml_err *err);
-
-struct ml_metrics *ml_world_metrics(struct ml_world *world);   /* until restart or reset */
-struct ml_operator *ml_world_operator(struct ml_world *world); /* until restart or reset */
-struct ml_apiserver *ml_world_server(struct ml_world *world);
 struct ml_server_lua *ml_world_server_lua(struct ml_world *world);
 
-/* Gives the server's Lua all of this as `require "cluster.world"` (cluster/meta/world.lua says
- * how); once, after ml_world_new. Lua calls settle, which runs the loop, which calls into the same
- * state: such a call runs on the caller's own Lua thread, so tests may run in coroutines; only a
- * yield cannot cross it. */
+/* Gives the server's Lua this and more, such as faults, restart and reset, as `require
+ * "cluster.world"` (cluster/meta/world.lua says how); once, after ml_world_new. Lua calls settle,
+ * which runs the loop, which calls into the same state: such a call runs on the caller's own Lua
+ * thread, so tests may run in coroutines; only a yield cannot cross it. */
 void ml_world_lua_open(struct ml_world *world);
 
 /* A file or folder of scripts that is read once, when the operator begins: in virtual time nothing

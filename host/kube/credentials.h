@@ -11,9 +11,29 @@
  * It logs new credentials and why others are not used, because no layer above sees this. */
 #pragma once
 
+#include "base/buf.h"
 #include "base/list.h"
-#include "kube/exec_plugin.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/random.h"
 #include "kube/kubeconfig.h"
+#include "net/child.h"
+
+/* How programs are run: ml_child_start and ml_child_free, or a test's stand-ins. */
+struct ml_exec_runner {
+    int (*start)(struct ml_loop *loop, const struct ml_child_opts *opts, struct ml_child **out,
+                 struct ml_err *err);
+    void (*free)(struct ml_child *child);
+};
+
+struct ml_credentials_opts {
+    struct ml_loop *loop;
+    struct ml_kubeconfig *config; /* borrowed, and kept fresh */
+    struct ml_log *log;           /* output of the plugin, and reasons of failures */
+    struct ml_metrics *metrics;   /* rest_client_exec_plugin_*, or NULL */
+    struct ml_random *random;
+    const struct ml_exec_runner *runner; /* of plugins; NULL: real programs */
+};
 
 struct ml_credentials;
 
@@ -52,3 +72,25 @@ bool ml_credentials_rejected(struct ml_credentials *credentials, uint64_t genera
                              bool in_handshake);
 /* The server accepted the credentials: any answer but 401, 407 and 5xx. */
 void ml_credentials_accepted(struct ml_credentials *credentials, uint64_t generation);
+
+/* ---- the texts between host and plugin ---- */
+
+/* Appends the ExecCredential that goes into KUBERNETES_EXEC_INFO, for the plugin of `config`, which
+ * is told of the cluster if it asks for it. */
+void ml_exec_info_write(const struct ml_kubeconfig *config, struct ml_buf *out);
+
+/* The output of a plugin: a token, a certificate with its key, or both. Secrets. */
+struct ml_exec_credential {
+    char *token;    /* or NULL */
+    char *cert_pem; /* both or none */
+    char *key_pem;
+    int64_t expires_ns;    /* wall time; INT64_MAX: not given */
+    int64_t not_before_ns; /* of the certificate, wall time */
+    int64_t not_after_ns;
+};
+
+/* Parses the output of a plugin. ML_EINVALID: no ExecCredential of that apiVersion, one with
+ * neither token nor certificate, or with a certificate and key that do not belong together. */
+ML_NODISCARD int ml_exec_credential_parse(struct ml_str output, const char *api_version,
+                                          struct ml_exec_credential *out, struct ml_err *err);
+void ml_exec_credential_fini(struct ml_exec_credential *credential); /* wipes it */

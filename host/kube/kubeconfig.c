@@ -1,17 +1,315 @@
 /* Finds the kubeconfig or the pod's service account, and takes from it how to reach the API server
- * and as whom. credentials.c reads changed files later. */
-#include "kube/kubeconfig_internal.h"
+ * and as whom: the files, their YAML, and the values of their entries, each checked and named in
+ * the error when it is wrong. credentials.c reads changed files later. */
+#include "kube/kubeconfig.h"
 
 #include "base/wipe.h"
 #include "codec/base64.h"
 #include "codec/json.h"
+#include "codec/yaml.h"
 
 #include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#define ACCOUNT_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
+#define ACCOUNT_DIR  "/var/run/secrets/kubernetes.io/serviceaccount"
+#define JSON_LEN_MAX (4 * ML_KUBEFILE_SIZE_MAX)
+#define PIECE_LEN    ((size_t)16 * 1024)
+#define ITEMS_MAX    1024 /* of one list */
+
+/* ---- files ---- */
+
+static int fail_file_errno(struct ml_err *err, const char *path)
+{
+    int kind = errno == ENOENT || errno == ENOTDIR ? ML_ENOT_FOUND : ML_EIO;
+    return ml_err_set(err, kind, "%s: %s", path, strerror(errno));
+}
+
+static int read_to_end(int fd, char piece[PIECE_LEN], const char *path, struct ml_buf *out,
+                       struct ml_err *err)
+{
+    for (;;) {
+        ssize_t got = read(fd, piece, PIECE_LEN);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return fail_file_errno(err, path);
+        if (got == 0)
+            return 0;
+        if (!ml_buf_append(out, piece, (size_t)got))
+            return ml_err_set(err, ML_ELIMIT, "%s: larger than %zu bytes", path, out->len_max);
+    }
+}
+
+/* `flags`: further ones for open(). */
+static int read_config_file(const char *path, int flags, bool pipe_too, struct ml_buf *out,
+                            struct ml_err *err)
+{
+    ML_AUTO(ml_close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | flags);
+    struct stat info;
+    if (fd < 0 || fstat(fd, &info) < 0)
+        return fail_file_errno(err, path);
+    if (!S_ISREG(info.st_mode) && !(pipe_too && S_ISFIFO(info.st_mode)))
+        return ml_err_set(err, ML_EIO, "%s: not a file", path);
+    char piece[PIECE_LEN];
+    int r = read_to_end(fd, piece, path, out, err);
+    explicit_bzero(piece, sizeof piece); /* it may have been a private key */
+    ml_buf_drop_byte_order_marks(out);
+    return r;
+}
+
+static int read_file(const char *path, struct ml_buf *out, struct ml_err *err)
+{
+    /* A shell makes a pipe of --kubeconfig <(command). */
+    return read_config_file(path, 0, true, out, err);
+}
+
+int ml_file_read_again(const char *path, struct ml_buf *out, struct ml_err *err)
+{
+    return read_config_file(path, O_NONBLOCK, false, out, err);
+}
+
+int ml_kubefile_parse(const char *path, struct ml_str yaml, struct ml_kubefile *out,
+                      struct ml_err *err)
+{
+    ML_AUTO(ml_wipe_buf) struct ml_buf json = {.len_max = JSON_LEN_MAX};
+    if (ml_yaml_to_json(yaml, JSON_LEN_MAX, &json, err) < 0)
+        return ml_err_wrap(err, "%s", path);
+    struct ml_str rest = ml_buf_str(&json);
+    struct ml_str document = ml_str_cut(&rest, '\n');
+    if (rest.len > 0)
+        return ml_err_set(err, ML_EINVALID, "%s: more than one YAML document; keep one", path);
+    if (document.len > 0 && document.ptr[0] != '{')
+        return ml_err_set(err, ML_EINVALID, "%s: not a kubeconfig: its top level is not a mapping",
+                          path);
+    out->path = ml_strdup(path);
+    out->json = json;
+    json = ML_BUF_INIT;
+    return 0;
+}
+
+void ml_kubefile_fini(struct ml_kubefile *file)
+{
+    free(file->path);
+    file->path = NULL;
+    ml_wipe_buf(&file->json);
+}
+
+/* ---- entries ---- */
+
+/* An entry of "clusters", "users" or "contexts", and the file that defines it. */
+struct entry {
+    const struct ml_kubefile *file;
+    const char *section; /* "cluster", "user", "context"; a literal */
+    const char *name;    /* borrowed */
+    struct ml_str raw;   /* its value under `section`, an object */
+};
+
+static int find_entry_in_file(const struct ml_kubefile *file, const char *section, const char *name,
+                              struct entry *out, struct ml_err *err)
+{
+    ML_AUTO_FREE char *list = ml_asprintf("%ss", section);
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    struct ml_str raw = {NULL, 0}, contents = {NULL, 0};
+    bool found = false;
+    (void)ml_json_find(ml_buf_str(&file->json), &raw, list, NULL);
+    ml_json_reader_init(&reader, raw, 0);
+    if (ml_json_next(&reader) == ML_JSON_ARRAY) {
+        for (struct ml_str element; (element = ml_json_skip(&reader)).len > 0;) {
+            ML_AUTO_FREE char *own = ml_json_find_string(element, "name", NULL);
+            if (!own || strcmp(own, name) != 0)
+                continue;
+            if (found)
+                return ml_err_set(err, ML_EINVALID, "%s: two %s named \"%s\"; rename one",
+                                  file->path, list, name);
+            found = true;
+            (void)ml_json_find(element, &contents, section, NULL);
+        }
+    }
+    if (!found)
+        return ml_err_set(err, ML_ENOT_FOUND, "no %s \"%s\"", section, name);
+    if (contents.len == 0 || contents.ptr[0] != '{')
+        return ml_err_set(err, ML_EINVALID,
+                          "%s: %s \"%s\" has no contents; write them or remove it", file->path,
+                          section, name);
+    *out = (struct entry){file, section, name, contents};
+    return 0;
+}
+
+/* The first file that has an entry of that name defines it. ML_ENOT_FOUND: none has one;
+ * ML_EINVALID: it has two, or one without contents. */
+static int entry_find(const struct ml_kubefile *files, size_t file_count, const char *section,
+                      const char *name, struct entry *out, struct ml_err *err)
+{
+    int r = ML_ENOT_FOUND;
+    for (size_t i = 0; i < file_count && r == ML_ENOT_FOUND; i++)
+        r = find_entry_in_file(&files[i], section, name, out, err);
+    return r;
+}
+
+/* ML_EINVALID "PATH: cluster "NAME": message". */
+ML_PRINTF(3, 4)
+static int entry_fail(const struct entry *entry, struct ml_err *err, const char *format, ...)
+{
+    char message[ML_ERR_MESSAGE_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    return ml_err_set(err, ML_EINVALID, "%s: %s \"%s\": %s", entry->file->path, entry->section,
+                      entry->name, message);
+}
+
+/* The value of `key`, as JSON; false when there is none or it is null. */
+static bool entry_value(const struct entry *entry, const char *key, struct ml_str *out_raw)
+{
+    return ml_json_find(entry->raw, out_raw, key, NULL) && !ml_str_is(*out_raw, "null");
+}
+
+/* Any text; `out` stays empty when there is none. */
+static int read_entry_text(const struct entry *entry, const char *key, struct ml_buf *out,
+                           struct ml_err *err)
+{
+    struct ml_str raw;
+    if (!entry_value(entry, key, &raw))
+        return 0;
+    if (!ml_json_to_string(raw, out))
+        return entry_fail(entry, err, "%s must be a string; put it in quotes", key);
+    return 0;
+}
+
+/* This and the next ones leave `out` as it is when the entry lacks the key. ML_EINVALID: of another
+ * type. A string has at least one character, and no line ends or other control characters. */
+static int entry_string(const struct entry *entry, const char *key, char **out, struct ml_err *err)
+{
+    ML_AUTO(ml_wipe_buf) struct ml_buf text = ML_BUF_INIT;
+    if (read_entry_text(entry, key, &text, err) < 0)
+        return err->kind;
+    for (size_t i = 0; i < text.len; i++)
+        if ((unsigned char)text.ptr[i] < ' ' || text.ptr[i] == 0x7f)
+            return entry_fail(entry, err, "%s has a line end or control character", key);
+    if (text.len > 0) {
+        free(*out);
+        *out = ml_buf_take(&text);
+    }
+    return 0;
+}
+
+static int entry_bool(const struct entry *entry, const char *key, bool *out, struct ml_err *err)
+{
+    struct ml_str raw;
+    if (!entry_value(entry, key, &raw))
+        return 0;
+    if (!ml_str_is(raw, "true") && !ml_str_is(raw, "false"))
+        return entry_fail(entry, err, "%s must be true or false", key);
+    *out = ml_str_is(raw, "true");
+    return 0;
+}
+
+/* Relative to the file that names it. */
+static int entry_path(const struct entry *entry, const char *key, char **out, struct ml_err *err)
+{
+    ML_AUTO_FREE char *path = NULL;
+    if (entry_string(entry, key, &path, err) < 0)
+        return err->kind;
+    if (!path)
+        return 0;
+    const char *slash = strrchr(entry->file->path, '/');
+    free(*out);
+    if (*path == '/' || !slash)
+        *out = ml_take(&path);
+    else
+        *out = ml_asprintf("%.*s/%s", (int)(slash - entry->file->path), entry->file->path, path);
+    return 0;
+}
+
+/* `key`-data decoded, or the contents of the file `key`, whose path goes to `out_file`. */
+static int entry_pem(const struct entry *entry, const char *key, struct ml_str *out,
+                     char **out_file, struct ml_err *err)
+{
+    ML_AUTO(ml_wipe_buf) struct ml_buf base64 = ML_BUF_INIT;
+    ML_AUTO(ml_wipe_buf) struct ml_buf pem = {.len_max = ML_KUBEFILE_SIZE_MAX};
+    ML_AUTO_FREE char *data_key = ml_asprintf("%s-data", key);
+    ML_AUTO_FREE char *path = NULL;
+    struct ml_err cause = ML_ERR_INIT;
+    if (read_entry_text(entry, data_key, &base64, err) < 0 ||
+        (base64.len == 0 && entry_path(entry, key, &path, err) < 0))
+        return err->kind;
+    if (base64.len == 0 && !path)
+        return 0;
+    if (!path && !ml_base64_decode(ml_buf_str(&base64), &pem))
+        return entry_fail(entry, err, "%s is not base64; base64 -w 0 FILE makes it", data_key);
+    ml_buf_drop_byte_order_marks(&pem);
+    int (*read_it)(const char *, struct ml_buf *,
+                   struct ml_err *) = entry->file->again ? ml_file_read_again : read_file;
+    if (path && read_it(path, &pem, &cause) < 0)
+        return entry_fail(entry, err, "%s: %s; correct the path, or who may read it", key,
+                          cause.message);
+    if (pem.len == 0 || !memmem(pem.ptr, pem.len, "-----BEGIN ", 11))
+        return entry_fail(entry, err, "%s is not PEM (it has no -----BEGIN line)",
+                          path ? path : data_key);
+    *out = ml_str_of(ml_buf_take(&pem));
+    *out_file = ml_take(&path);
+    return 0;
+}
+
+/* Takes ownership of the text. */
+static void list_add(struct ml_kubelist *list, char *text)
+{
+    list->items = ml_realloc(list->items, (list->count + 2) * sizeof *list->items);
+    list->items[list->count++] = text;
+    list->items[list->count] = NULL;
+}
+
+static void list_fini(struct ml_kubelist *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        free(list->items[i]);
+    free(list->items);
+    *list = (struct ml_kubelist){0};
+}
+
+/* Appends the list of strings in `key`, none when it is missing; any text without NUL. */
+static int entry_strings(const struct entry *entry, const char *key, struct ml_kubelist *out,
+                         struct ml_err *err)
+{
+    struct ml_str raw;
+    if (!entry_value(entry, key, &raw))
+        return 0;
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    ml_json_reader_init(&reader, raw, 0);
+    if (ml_json_next(&reader) != ML_JSON_ARRAY)
+        return entry_fail(entry, err, "%s must be a list", key);
+    while (ml_json_next(&reader) != ML_JSON_ARRAY_END) {
+        if (reader.token != ML_JSON_STRING)
+            return entry_fail(entry, err, "%s must be a list of strings; put them in quotes", key);
+        if (reader.text.len > 0 && memchr(reader.text.ptr, '\0', reader.text.len))
+            return entry_fail(entry, err, "%s has a NUL in it", key);
+        if (out->count == ITEMS_MAX)
+            return entry_fail(entry, err, "%s has more than %d items", key, ITEMS_MAX);
+        list_add(out, ml_str_dup(reader.text));
+    }
+    return 0;
+}
+
+/* The value of `key` as an entry of its own, which messages call `section` ("exec of user"); false
+ * when there is nothing. */
+static bool entry_sub(const struct entry *entry, const char *key, const char *section,
+                      struct entry *out)
+{
+    struct ml_str raw;
+    if (!entry_value(entry, key, &raw))
+        return false;
+    *out = (struct entry){entry->file, section, entry->name, raw};
+    return true;
+}
+
+/* ---- a kubeconfig ---- */
 
 size_t ml_kubeconfig_files(const struct ml_kubeconfig *config,
                            const char *out[ML_KUBECONFIG_FILES_MAX])
@@ -31,8 +329,8 @@ static void exec_config_free(struct ml_exec_config *config)
 {
     if (!config)
         return;
-    ml_kubelist_fini(&config->argv);
-    ml_kubelist_fini(&config->env);
+    list_fini(&config->argv);
+    list_fini(&config->env);
     free(config->api_version);
     free(config->install_hint);
     free(config->cluster_config);
@@ -62,7 +360,7 @@ void ml_kubeconfig_free(struct ml_kubeconfig *config)
         free((char *)config->impersonation[i].value);
     }
     free(config->impersonation);
-    ml_kubelist_fini(&config->read_from);
+    list_fini(&config->read_from);
     exec_config_free(config->exec);
     free(config);
 }
@@ -89,24 +387,23 @@ int ml_kubeconfig_set_bearer(struct ml_kubeconfig *config, struct ml_str token, 
 int ml_kubeconfig_read_token(struct ml_kubeconfig *config, struct ml_err *err)
 {
     ML_AUTO(ml_wipe_buf) struct ml_buf text = {.len_max = ML_TOKEN_SIZE_MAX};
-    if (ml_file_read(config->token_file, &text, err) < 0)
+    if (read_file(config->token_file, &text, err) < 0)
         return err->kind;
     if (ml_kubeconfig_set_bearer(config, ml_buf_str(&text), err) < 0)
         return ml_err_wrap(err, "%s", config->token_file);
     return 0;
 }
 
-static int fill_client_certificate(struct ml_kubeconfig *config, const struct ml_kubeentry *user,
+static int fill_client_certificate(struct ml_kubeconfig *config, const struct entry *user,
                                    struct ml_err *err)
 {
-    if (ml_kubeentry_pem(user, "client-certificate", &config->tls.cert_pem, &config->cert_file,
-                         err) < 0 ||
-        ml_kubeentry_pem(user, "client-key", &config->tls.key_pem, &config->key_file, err) < 0)
+    if (entry_pem(user, "client-certificate", &config->tls.cert_pem, &config->cert_file, err) < 0 ||
+        entry_pem(user, "client-key", &config->tls.key_pem, &config->key_file, err) < 0)
         return err->kind;
     if (!config->tls.cert_pem.len != !config->tls.key_pem.len)
-        return ml_kubeentry_fail(user, err,
-                                 "client-certificate and client-key go together; add "
-                                 "the one that is missing");
+        return entry_fail(user, err,
+                          "client-certificate and client-key go together; add "
+                          "the one that is missing");
     return 0;
 }
 
@@ -121,36 +418,36 @@ static void fill_basic_auth(struct ml_kubeconfig *config, const char *username,
     config->authorization = ml_buf_take(&value);
 }
 
-static int fill_token(struct ml_kubeconfig *config, const struct ml_kubeentry *user,
-                      const char *token, struct ml_err *err)
+static int fill_token(struct ml_kubeconfig *config, const struct entry *user, const char *token,
+                      struct ml_err *err)
 {
     struct ml_err cause = ML_ERR_INIT;
     if (config->token_file && user->file->again)
         return 0; /* credentials.c reads it */
     if (config->token_file && ml_kubeconfig_read_token(config, &cause) < 0)
-        return ml_kubeentry_fail(user, err, "tokenFile: %s; correct the path or log in anew",
-                                 cause.message);
+        return entry_fail(user, err, "tokenFile: %s; correct the path or log in anew",
+                          cause.message);
     if (!config->token_file && ml_kubeconfig_set_bearer(config, ml_str_of(token), &cause) < 0)
-        return ml_kubeentry_fail(user, err, "token: %s; log in anew", cause.message);
+        return entry_fail(user, err, "token: %s; log in anew", cause.message);
     return 0;
 }
 
-static int fill_authorization(struct ml_kubeconfig *config, const struct ml_kubeentry *user,
+static int fill_authorization(struct ml_kubeconfig *config, const struct entry *user,
                               struct ml_err *err)
 {
     ML_AUTO_WIPE char *token = NULL;
     ML_AUTO_FREE char *username = NULL;
     ML_AUTO_WIPE char *password = NULL;
-    if (ml_kubeentry_string(user, "token", &token, err) < 0 ||
-        ml_kubeentry_path(user, "tokenFile", &config->token_file, err) < 0 ||
-        ml_kubeentry_string(user, "username", &username, err) < 0 ||
-        ml_kubeentry_string(user, "password", &password, err) < 0)
+    if (entry_string(user, "token", &token, err) < 0 ||
+        entry_path(user, "tokenFile", &config->token_file, err) < 0 ||
+        entry_string(user, "username", &username, err) < 0 ||
+        entry_string(user, "password", &password, err) < 0)
         return err->kind;
     bool has_token = token || config->token_file;
     if (has_token && (username || password))
-        return ml_kubeentry_fail(user, err,
-                                 "token and username/password exclude each other; "
-                                 "remove one");
+        return entry_fail(user, err,
+                          "token and username/password exclude each other; "
+                          "remove one");
     if (has_token && fill_token(config, user, token, err) < 0)
         return err->kind;
     if (username || password)
@@ -161,7 +458,7 @@ static int fill_authorization(struct ml_kubeconfig *config, const struct ml_kube
 /* ---- impersonation: headers as in client-go's transport/round_trippers.go ---- */
 
 /* Adds a header for each of the values. */
-static int add_impersonation(struct ml_kubeconfig *config, const struct ml_kubeentry *user,
+static int add_impersonation(struct ml_kubeconfig *config, const struct entry *user,
                              const char *name, const struct ml_kubelist *values, struct ml_err *err)
 {
     size_t count_max = config->impersonation_count + values->count + 1;
@@ -170,8 +467,7 @@ static int add_impersonation(struct ml_kubeconfig *config, const struct ml_kubee
     for (size_t i = 0; i < values->count; i++) {
         for (const char *c = values->items[i]; *c; c++)
             if ((unsigned char)*c < ' ' || *c == 0x7f)
-                return ml_kubeentry_fail(user, err,
-                                         "impersonation: a line end or control character");
+                return entry_fail(user, err, "impersonation: a line end or control character");
         config->impersonation[config->impersonation_count++] = (struct ml_http_header){
             ml_strdup(name), ml_strdup(values->items[i])};
     }
@@ -194,21 +490,21 @@ static char *extra_header(struct ml_str key)
     return ml_buf_take(&name);
 }
 
-static int fill_impersonation_extra(struct ml_kubeconfig *config, const struct ml_kubeentry *user,
+static int fill_impersonation_extra(struct ml_kubeconfig *config, const struct entry *user,
                                     struct ml_err *err)
 {
-    struct ml_kubeentry extra = {0};
-    if (!ml_kubeentry_sub(user, "as-user-extra", "as-user-extra of user", &extra))
+    struct entry extra = {0};
+    if (!entry_sub(user, "as-user-extra", "as-user-extra of user", &extra))
         return 0;
     ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
     ml_json_reader_init(&reader, extra.raw, 0);
     if (ml_json_next(&reader) != ML_JSON_OBJECT)
-        return ml_kubeentry_fail(user, err, "as-user-extra must map names to lists of strings");
+        return entry_fail(user, err, "as-user-extra must map names to lists of strings");
     while (ml_json_next(&reader) == ML_JSON_KEY) {
-        ML_AUTO(ml_kubelist_fini) struct ml_kubelist values = {0};
+        ML_AUTO(list_fini) struct ml_kubelist values = {0};
         ML_AUTO_FREE char *key = ml_str_dup(reader.text);
         ML_AUTO_FREE char *name = extra_header(reader.text);
-        if (ml_kubeentry_strings(&extra, key, &values, err) < 0 ||
+        if (entry_strings(&extra, key, &values, err) < 0 ||
             add_impersonation(config, user, name, &values, err) < 0)
             return err->kind;
         (void)ml_json_skip(&reader);
@@ -216,15 +512,14 @@ static int fill_impersonation_extra(struct ml_kubeconfig *config, const struct m
     return 0;
 }
 
-static int fill_impersonation(struct ml_kubeconfig *config, const struct ml_kubeentry *user,
+static int fill_impersonation(struct ml_kubeconfig *config, const struct entry *user,
                               struct ml_err *err)
 {
     ML_AUTO_FREE char *name = NULL;
     ML_AUTO_FREE char *uid = NULL;
-    ML_AUTO(ml_kubelist_fini) struct ml_kubelist groups = {0};
-    if (ml_kubeentry_string(user, "as", &name, err) < 0 ||
-        ml_kubeentry_string(user, "as-uid", &uid, err) < 0 ||
-        ml_kubeentry_strings(user, "as-groups", &groups, err) < 0)
+    ML_AUTO(list_fini) struct ml_kubelist groups = {0};
+    if (entry_string(user, "as", &name, err) < 0 || entry_string(user, "as-uid", &uid, err) < 0 ||
+        entry_strings(user, "as-groups", &groups, err) < 0)
         return err->kind;
     const struct ml_kubelist names = {&name, name != NULL}, uids = {&uid, uid != NULL};
     if (add_impersonation(config, user, "Impersonate-User", &names, err) < 0 ||
@@ -233,90 +528,87 @@ static int fill_impersonation(struct ml_kubeconfig *config, const struct ml_kube
         fill_impersonation_extra(config, user, err) < 0)
         return err->kind;
     if (!name && config->impersonation_count > 0)
-        return ml_kubeentry_fail(user, err,
-                                 "as-uid, as-groups and as-user-extra need a user: add \"as\"");
+        return entry_fail(user, err, "as-uid, as-groups and as-user-extra need a user: add \"as\"");
     return 0;
 }
 
 /* ---- the exec plugin: which program is asked, and how ---- */
 
 /* A path is relative to the kubeconfig; a bare name is looked up in PATH. */
-static int fill_exec_command(struct ml_exec_config *config, const struct ml_kubeentry *exec,
+static int fill_exec_command(struct ml_exec_config *config, const struct entry *exec,
                              struct ml_err *err)
 {
     ML_AUTO_FREE char *command = NULL;
-    if (ml_kubeentry_string(exec, "command", &command, err) < 0)
+    if (entry_string(exec, "command", &command, err) < 0)
         return err->kind;
     if (!command)
-        return ml_kubeentry_fail(exec, err, "no command; add the plugin's name or path");
-    if (strchr(command, '/') && ml_kubeentry_path(exec, "command", &command, err) < 0)
+        return entry_fail(exec, err, "no command; add the plugin's name or path");
+    if (strchr(command, '/') && entry_path(exec, "command", &command, err) < 0)
         return err->kind;
-    ml_kubelist_add(&config->argv, ml_take(&command));
+    list_add(&config->argv, ml_take(&command));
     return 0;
 }
 
-static int fill_exec_version(struct ml_exec_config *config, const struct ml_kubeentry *exec,
+static int fill_exec_version(struct ml_exec_config *config, const struct entry *exec,
                              struct ml_err *err)
 {
-    if (ml_kubeentry_string(exec, "apiVersion", &config->api_version, err) < 0)
+    if (entry_string(exec, "apiVersion", &config->api_version, err) < 0)
         return err->kind;
     const char *version = config->api_version ? config->api_version : "";
     if (strcmp(version, ML_EXEC_V1) != 0 && strcmp(version, ML_EXEC_V1BETA1) != 0)
-        return ml_kubeentry_fail(exec, err,
-                                 "apiVersion \"%s\" is not supported; the plugin's tool writes a "
-                                 "new kubeconfig with " ML_EXEC_V1 " or " ML_EXEC_V1BETA1,
-                                 version);
+        return entry_fail(exec, err,
+                          "apiVersion \"%s\" is not supported; the plugin's tool writes a "
+                          "new kubeconfig with " ML_EXEC_V1 " or " ML_EXEC_V1BETA1,
+                          version);
     return 0;
 }
 
 /* An operator has no terminal: a plugin that needs one cannot work. */
-static int check_exec_mode(const struct ml_exec_config *config, const struct ml_kubeentry *exec,
+static int check_exec_mode(const struct ml_exec_config *config, const struct entry *exec,
                            struct ml_err *err)
 {
     ML_AUTO_FREE char *mode = NULL;
-    if (ml_kubeentry_string(exec, "interactiveMode", &mode, err) < 0)
+    if (entry_string(exec, "interactiveMode", &mode, err) < 0)
         return err->kind;
     if (!mode && strcmp(config->api_version, ML_EXEC_V1BETA1) == 0)
         return 0;
     if (!mode)
-        return ml_kubeentry_fail(exec, err, "no interactiveMode; add Never or IfAvailable");
+        return entry_fail(exec, err, "no interactiveMode; add Never or IfAvailable");
     if (strcmp(mode, "Always") == 0)
-        return ml_kubeentry_fail(exec, err,
-                                 "interactiveMode Always: the plugin wants to ask a person, and "
-                                 "none is there; use a token, a tokenFile or a client certificate");
+        return entry_fail(exec, err,
+                          "interactiveMode Always: the plugin wants to ask a person, and "
+                          "none is there; use a token, a tokenFile or a client certificate");
     if (strcmp(mode, "Never") != 0 && strcmp(mode, "IfAvailable") != 0)
-        return ml_kubeentry_fail(exec, err, "interactiveMode \"%s\"; use Never or IfAvailable",
-                                 mode);
+        return entry_fail(exec, err, "interactiveMode \"%s\"; use Never or IfAvailable", mode);
     return 0;
 }
 
 /* One {name, value} of the list; the reader stands at it. */
-static int add_exec_variable(struct ml_kubelist *out, const struct ml_kubeentry *exec,
+static int add_exec_variable(struct ml_kubelist *out, const struct entry *exec,
                              struct ml_str element, struct ml_err *err)
 {
     ML_AUTO_FREE char *name = ml_json_find_string(element, "name", NULL);
     ML_AUTO_FREE char *value = ml_json_find_string(element, "value", NULL);
     if (!name || !*name || strchr(name, '='))
-        return ml_kubeentry_fail(exec, err, "env: each variable needs a name");
+        return entry_fail(exec, err, "env: each variable needs a name");
     if (!value && ml_json_find(element, &element, "value", NULL))
-        return ml_kubeentry_fail(exec, err,
-                                 "env: the value of %s must be a string; put it in "
-                                 "quotes",
-                                 name);
-    ml_kubelist_add(out, ml_asprintf("%s=%s", name, value ? value : ""));
+        return entry_fail(exec, err,
+                          "env: the value of %s must be a string; put it in "
+                          "quotes",
+                          name);
+    list_add(out, ml_asprintf("%s=%s", name, value ? value : ""));
     return 0;
 }
 
-static int fill_exec_env(struct ml_kubelist *out, const struct ml_kubeentry *exec,
-                         struct ml_err *err)
+static int fill_exec_env(struct ml_kubelist *out, const struct entry *exec, struct ml_err *err)
 {
     struct ml_str raw;
-    if (!ml_kubeentry_value(exec, "env", &raw))
+    if (!entry_value(exec, "env", &raw))
         return 0;
     ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
     ml_json_reader_init(&reader, raw, 0);
     if (ml_json_next(&reader) != ML_JSON_ARRAY)
-        return ml_kubeentry_fail(exec, err, "env must be a list of names and values");
+        return entry_fail(exec, err, "env must be a list of names and values");
     for (;;) {
         struct ml_str element = ml_json_skip(&reader);
         if (element.len == 0)
@@ -327,8 +619,7 @@ static int fill_exec_env(struct ml_kubelist *out, const struct ml_kubeentry *exe
 }
 
 /* The cluster's extension for exec plugins. */
-static void fill_exec_cluster_config(struct ml_exec_config *config,
-                                     const struct ml_kubeentry *cluster)
+static void fill_exec_cluster_config(struct ml_exec_config *config, const struct entry *cluster)
 {
     struct ml_str raw;
     if (!ml_json_find(cluster->raw, &raw, "extensions", NULL))
@@ -345,18 +636,18 @@ static void fill_exec_cluster_config(struct ml_exec_config *config,
     }
 }
 
-static int fill_exec(struct ml_kubeconfig *config, const struct ml_kubeentry *user,
-                     const struct ml_kubeentry *cluster, struct ml_err *err)
+static int fill_exec(struct ml_kubeconfig *config, const struct entry *user,
+                     const struct entry *cluster, struct ml_err *err)
 {
-    struct ml_kubeentry entry = {0};
-    if (!ml_kubeentry_sub(user, "exec", "exec of user", &entry))
+    struct entry entry = {0};
+    if (!entry_sub(user, "exec", "exec of user", &entry))
         return 0;
     struct ml_exec_config *exec = config->exec = ml_new(struct ml_exec_config);
     if (fill_exec_command(exec, &entry, err) < 0 || fill_exec_version(exec, &entry, err) < 0 ||
         check_exec_mode(exec, &entry, err) < 0 ||
-        ml_kubeentry_strings(&entry, "args", &exec->argv, err) < 0 ||
+        entry_strings(&entry, "args", &exec->argv, err) < 0 ||
         fill_exec_env(&exec->env, &entry, err) < 0 ||
-        ml_kubeentry_bool(&entry, "provideClusterInfo", &exec->provide_cluster_info, err) < 0)
+        entry_bool(&entry, "provideClusterInfo", &exec->provide_cluster_info, err) < 0)
         return err->kind;
     exec->install_hint = ml_json_find_string(entry.raw, "installHint", NULL);
     fill_exec_cluster_config(exec, cluster);
@@ -365,8 +656,8 @@ static int fill_exec(struct ml_kubeconfig *config, const struct ml_kubeentry *us
 
 /* Fills in the user's entry: certificate, authorization, impersonation, exec plugin. `cluster`: the
  * plugin gets its extension. */
-static int fill_user(struct ml_kubeconfig *config, const struct ml_kubeentry *user,
-                     const struct ml_kubeentry *cluster, struct ml_err *err)
+static int fill_user(struct ml_kubeconfig *config, const struct entry *user,
+                     const struct entry *cluster, struct ml_err *err)
 {
     if (fill_client_certificate(config, user, err) < 0 ||
         fill_authorization(config, user, err) < 0 || fill_impersonation(config, user, err) < 0)
@@ -375,30 +666,30 @@ static int fill_user(struct ml_kubeconfig *config, const struct ml_kubeentry *us
         return 0; /* client-go does not run the plugin then either */
     /* It would change the identity: ignoring it is not safe. */
     struct ml_str ignored;
-    if (ml_kubeentry_value(user, "auth-provider", &ignored))
-        return ml_kubeentry_fail(user, err,
-                                 "auth-provider was removed from Kubernetes in 1.26 and is not "
-                                 "supported; use exec with the provider's plugin, a tokenFile or a "
-                                 "client certificate");
+    if (entry_value(user, "auth-provider", &ignored))
+        return entry_fail(user, err,
+                          "auth-provider was removed from Kubernetes in 1.26 and is not "
+                          "supported; use exec with the provider's plugin, a tokenFile or a "
+                          "client certificate");
     return fill_exec(config, user, cluster, err);
 }
 
 /* ---- cluster and context ---- */
 
-static int fill_server(struct ml_kubeconfig *config, const struct ml_kubeentry *cluster,
+static int fill_server(struct ml_kubeconfig *config, const struct entry *cluster,
                        struct ml_err *err)
 {
-    if (ml_kubeentry_string(cluster, "server", &config->server, err) < 0)
+    if (entry_string(cluster, "server", &config->server, err) < 0)
         return err->kind;
     const char *server = config->server;
     if (!server)
-        return ml_kubeentry_fail(cluster, err, "no server; add its URL, https://HOST:PORT");
+        return entry_fail(cluster, err, "no server; add its URL, https://HOST:PORT");
     bool https = strncasecmp(server, "https://", 8) == 0;
     if (!https && strncasecmp(server, "http://", 7) != 0)
-        return ml_kubeentry_fail(cluster, err, "server \"%s\" must start with https://", server);
+        return entry_fail(cluster, err, "server \"%s\" must start with https://", server);
     const char *host = server + (https ? 8 : 7);
     if (*host == '\0' || *host == '/' || strpbrk(host, "?#@ \\"))
-        return ml_kubeentry_fail(cluster, err, "server \"%s\" is not a URL of a server", server);
+        return entry_fail(cluster, err, "server \"%s\" is not a URL of a server", server);
     size_t len = strlen(server);
     while (config->server[len - 1] == '/')
         config->server[--len] = '\0';
@@ -406,8 +697,8 @@ static int fill_server(struct ml_kubeconfig *config, const struct ml_kubeentry *
 }
 
 /* The schemes of proxies that client-go supports. */
-static int check_cluster_proxy(const struct ml_kubeconfig *config,
-                               const struct ml_kubeentry *cluster, struct ml_err *err)
+static int check_cluster_proxy(const struct ml_kubeconfig *config, const struct entry *cluster,
+                               struct ml_err *err)
 {
     static const char *const schemes[] = {"http://", "https://", "socks5://", "socks5h://"};
     if (!config->tls.proxy_url)
@@ -415,27 +706,26 @@ static int check_cluster_proxy(const struct ml_kubeconfig *config,
     for (size_t i = 0; i < ML_COUNT(schemes); i++)
         if (strncasecmp(config->tls.proxy_url, schemes[i], strlen(schemes[i])) == 0)
             return 0;
-    return ml_kubeentry_fail(cluster, err,
-                             "proxy-url must start with http://, https:// or socks5://");
+    return entry_fail(cluster, err, "proxy-url must start with http://, https:// or socks5://");
 }
 
-static int fill_cluster_tls(struct ml_kubeconfig *config, const struct ml_kubeentry *cluster,
+static int fill_cluster_tls(struct ml_kubeconfig *config, const struct entry *cluster,
                             struct ml_err *err)
 {
     ML_AUTO_FREE char *server_name = NULL;
     ML_AUTO_WIPE char *proxy_url = NULL;
     bool insecure = false, uncompressed = false; /* we never ask for compressed answers */
-    if (ml_kubeentry_pem(cluster, "certificate-authority", &config->tls.ca_pem, &config->ca_file,
-                         err) < 0 ||
-        ml_kubeentry_bool(cluster, "insecure-skip-tls-verify", &insecure, err) < 0 ||
-        ml_kubeentry_bool(cluster, "disable-compression", &uncompressed, err) < 0 ||
-        ml_kubeentry_string(cluster, "tls-server-name", &server_name, err) < 0 ||
-        ml_kubeentry_string(cluster, "proxy-url", &proxy_url, err) < 0)
+    if (entry_pem(cluster, "certificate-authority", &config->tls.ca_pem, &config->ca_file, err) <
+            0 ||
+        entry_bool(cluster, "insecure-skip-tls-verify", &insecure, err) < 0 ||
+        entry_bool(cluster, "disable-compression", &uncompressed, err) < 0 ||
+        entry_string(cluster, "tls-server-name", &server_name, err) < 0 ||
+        entry_string(cluster, "proxy-url", &proxy_url, err) < 0)
         return err->kind;
     if (insecure && config->tls.ca_pem.len > 0)
-        return ml_kubeentry_fail(cluster, err,
-                                 "insecure-skip-tls-verify and certificate-authority exclude each "
-                                 "other; remove one");
+        return entry_fail(cluster, err,
+                          "insecure-skip-tls-verify and certificate-authority exclude each "
+                          "other; remove one");
     config->tls.insecure = insecure;
     config->tls.server_name = ml_take(&server_name);
     config->tls.proxy_url = ml_take(&proxy_url);
@@ -444,38 +734,37 @@ static int fill_cluster_tls(struct ml_kubeconfig *config, const struct ml_kubeen
 
 /* The entry that the context names under `section`. Where it does not exist, the error names the
  * context. */
-static int find_entry_of_context(const struct ml_kubeentry *context,
-                                 const struct ml_kubefile *files, size_t file_count,
-                                 const char *section, const char *name, struct ml_kubeentry *out,
-                                 struct ml_err *err)
+static int find_entry_of_context(const struct entry *context, const struct ml_kubefile *files,
+                                 size_t file_count, const char *section, const char *name,
+                                 struct entry *out, struct ml_err *err)
 {
-    int r = ml_kubeentry_find(files, file_count, section, name, out, err);
+    int r = entry_find(files, file_count, section, name, out, err);
     if (r == ML_ENOT_FOUND)
-        return ml_kubeentry_fail(
-            context, err, "names %s \"%s\", which is not defined; correct the name or add it",
-            section, name);
+        return entry_fail(context, err,
+                          "names %s \"%s\", which is not defined; correct the name or add it",
+                          section, name);
     return r;
 }
 
-static int fill_from_context(struct ml_kubeconfig *config, const struct ml_kubeentry *context,
+static int fill_from_context(struct ml_kubeconfig *config, const struct entry *context,
                              const struct ml_kubefile *files, size_t file_count, struct ml_err *err)
 {
     ML_AUTO_FREE char *cluster_name = NULL;
     ML_AUTO_FREE char *user_name = NULL;
-    if (ml_kubeentry_string(context, "cluster", &cluster_name, err) < 0 ||
-        ml_kubeentry_string(context, "user", &user_name, err) < 0 ||
-        ml_kubeentry_string(context, "namespace", &config->ns, err) < 0)
+    if (entry_string(context, "cluster", &cluster_name, err) < 0 ||
+        entry_string(context, "user", &user_name, err) < 0 ||
+        entry_string(context, "namespace", &config->ns, err) < 0)
         return err->kind;
     if (!cluster_name)
-        return ml_kubeentry_fail(context, err, "names no cluster; add one of clusters");
-    struct ml_kubeentry cluster = {0};
+        return entry_fail(context, err, "names no cluster; add one of clusters");
+    struct entry cluster = {0};
     if (find_entry_of_context(context, files, file_count, "cluster", cluster_name, &cluster, err) <
             0 ||
         fill_server(config, &cluster, err) < 0 || fill_cluster_tls(config, &cluster, err) < 0)
         return err->kind;
     if (!user_name)
         return 0;
-    struct ml_kubeentry user = {0};
+    struct entry user = {0};
     if (find_entry_of_context(context, files, file_count, "user", user_name, &user, err) < 0)
         return err->kind;
     return fill_user(config, &user, &cluster, err);
@@ -502,8 +791,8 @@ int ml_kubeconfig_resolve(struct ml_kubeconfig *config, const struct ml_kubefile
     if (!name)
         return ml_err_set(err, ML_EINVALID, "%s: no current-context; choose one with --context",
                           files[0].path);
-    struct ml_kubeentry context = {0};
-    int r = ml_kubeentry_find(files, file_count, "context", name, &context, err);
+    struct entry context = {0};
+    int r = entry_find(files, file_count, "context", name, &context, err);
     if (r == ML_ENOT_FOUND)
         return ml_err_set(err, ML_EINVALID,
                           "%s: no context \"%s\"; kubectl config get-contexts lists them",
@@ -550,7 +839,7 @@ static int files_add(struct files *files, const char *path, bool optional, struc
         return ml_err_set(err, ML_EINVALID, "KUBECONFIG names more than %d files",
                           ML_KUBEFILES_MAX);
     ML_AUTO(ml_wipe_buf) struct ml_buf text = {.len_max = ML_KUBEFILE_SIZE_MAX};
-    int r = ml_file_read(path, &text, err);
+    int r = read_file(path, &text, err);
     if (r == ML_ENOT_FOUND && optional) {
         *err = ML_ERR_INIT;
         return 0;
@@ -607,11 +896,11 @@ static bool load_from_pod(struct ml_kubeconfig *config, const struct ml_kubeconf
     config->ca_file = ml_asprintf("%s/ca.crt", env->account_dir);
     ML_AUTO(ml_buf_fini) struct ml_buf ca = {.len_max = ML_KUBEFILE_SIZE_MAX};
     /* Otherwise the system's roots, until it can be read. */
-    if (ml_file_read(config->ca_file, &ca, &err) == 0)
+    if (read_file(config->ca_file, &ca, &err) == 0)
         config->tls.ca_pem = ml_str_of(ml_buf_take(&ca));
     ML_AUTO_FREE char *ns_path = ml_asprintf("%s/namespace", env->account_dir);
     ML_AUTO(ml_buf_fini) struct ml_buf ns = {.len_max = ML_TOKEN_SIZE_MAX};
-    if (ml_file_read(ns_path, &ns, &err) == 0 && ml_str_trim(ml_buf_str(&ns)).len > 0)
+    if (read_file(ns_path, &ns, &err) == 0 && ml_str_trim(ml_buf_str(&ns)).len > 0)
         config->ns = ml_str_dup(ml_str_trim(ml_buf_str(&ns)));
     config->source = ml_strdup("the pod's service account");
     config->in_cluster = true;
@@ -626,7 +915,7 @@ static void note_files(struct ml_kubeconfig *config, const struct files *files)
         if (stat(files->list[i].path, &info) < 0 || !S_ISREG(info.st_mode))
             return;
     for (size_t i = 0; i < files->count; i++)
-        ml_kubelist_add(&config->read_from, ml_strdup(files->list[i].path));
+        list_add(&config->read_from, ml_strdup(files->list[i].path));
 }
 
 static int load_first_found(struct ml_kubeconfig *config, const struct ml_kubeconfig_opts *opts,

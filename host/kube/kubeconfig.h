@@ -5,6 +5,7 @@
  * ml_credentials (credentials.h) keeps the result up to date. */
 #pragma once
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "net/http.h"
 
@@ -68,3 +69,59 @@ void ml_kubeconfig_free(struct ml_kubeconfig *config); /* wipes its secrets; NUL
 #define ML_KUBECONFIG_FILES_MAX 36
 size_t ml_kubeconfig_files(const struct ml_kubeconfig *config,
                            const char *out[ML_KUBECONFIG_FILES_MAX]);
+
+/* ---- the steps, for credentials.c, which updates it, and for tests ---- */
+
+#define ML_KUBEFILE_SIZE_MAX ((size_t)1024 * 1024)
+#define ML_KUBEFILES_MAX     32 /* in $KUBECONFIG */
+#define ML_TOKEN_SIZE_MAX    ((size_t)64 * 1024)
+
+/* The variables that ml_kubeconfig_load reads from the process; NULL: not set. */
+struct ml_kubeconfig_env {
+    const char *kubeconfig;   /* KUBECONFIG */
+    const char *home;         /* HOME */
+    const char *service_host; /* KUBERNETES_SERVICE_HOST */
+    const char *service_port; /* KUBERNETES_SERVICE_PORT */
+    const char *account_dir;  /* /var/run/secrets/kubernetes.io/serviceaccount */
+};
+
+ML_NODISCARD int ml_kubeconfig_load_env(const struct ml_kubeconfig_opts *opts,
+                                        const struct ml_kubeconfig_env *env,
+                                        struct ml_kubeconfig **out, struct ml_err *err);
+
+/* Reads the kubeconfig files of `config` once more, with the context that it has. `out` lacks the
+ * token of a tokenFile. ML_EINVALID as for ml_kubeconfig_load. */
+ML_NODISCARD int ml_kubeconfig_read_again(const struct ml_kubeconfig *config,
+                                          struct ml_kubeconfig **out, struct ml_err *err);
+/* Changes with the kubeconfig files (inode, size and times); 0: one of them is not there. */
+uint64_t ml_kubeconfig_stamp(const struct ml_kubeconfig *config);
+
+/* Reads the token file; on failure what was there stays. */
+ML_NODISCARD int ml_kubeconfig_read_token(struct ml_kubeconfig *config, struct ml_err *err);
+
+/* Sets the token of a file or an entry: trimmed, after "Bearer ". ML_EINVALID when it is empty or
+ * not valid in a header. */
+ML_NODISCARD int ml_kubeconfig_set_bearer(struct ml_kubeconfig *config, struct ml_str token,
+                                          struct ml_err *err);
+
+/* Appends the contents of a file that was read before and may have changed: never waits for a
+ * writer. ML_ENOT_FOUND: no such file. ML_EIO: cannot be read, or is no regular file. ML_ELIMIT:
+ * larger than out->len_max. The message starts with the path. */
+ML_NODISCARD int ml_file_read_again(const char *path, struct ml_buf *out, struct ml_err *err);
+
+/* One kubeconfig file as JSON. */
+struct ml_kubefile {
+    char *path;
+    struct ml_buf json; /* an object; empty for an empty file */
+    bool again;         /* it was read before: what it names is not waited for */
+};
+
+ML_NODISCARD int ml_kubefile_parse(const char *path, struct ml_str yaml, struct ml_kubefile *out,
+                                   struct ml_err *err);
+void ml_kubefile_fini(struct ml_kubefile *file);
+
+/* Fills server, namespace, tls and credentials from the files. `context` NULL: the first
+ * current-context that is set. */
+ML_NODISCARD int ml_kubeconfig_resolve(struct ml_kubeconfig *config,
+                                       const struct ml_kubefile *files, size_t file_count,
+                                       const char *context, struct ml_err *err);

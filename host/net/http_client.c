@@ -1,14 +1,25 @@
-/* Calls: from ml_http_send over the head and the pieces to done(). libcurl's handles may only be
- * added and removed while libcurl is not on the stack, so both happen in a task. */
+/* The HTTP client: the head of an answer; libcurl's options for a request, and errors for its
+ * result codes; pools of its connections; and calls, from ml_http_send over the head and the pieces
+ * to done(). libcurl's handles may only be added and removed while libcurl is not on the stack, so
+ * both happen in a task. */
 #include "net/http_client.h"
 
+#include <ctype.h>
+#include <curl/curl.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/ssl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/wipe.h"
-#include "net/http_curl.h"
-#include "net/http_pool.h"
+#include "net/http_proxy.h"
+#include "net/tcp.h"
 
 /* ---- the head of an answer ---- */
 
@@ -142,7 +153,482 @@ bool ml_http_head_line(struct ml_http_head_parser *parser, struct ml_str line)
     return false;
 }
 
-/* ---- calls ---- */
+/* ---- options: method, headers, body, TLS, proxy, and those of all our requests ---- */
+
+/* libcurl allocates both per transfer; its defaults of 16 and 64 KiB suit big files. */
+#define RECEIVE_BUFFER (16 * 1024L)
+#define SEND_BUFFER    (16 * 1024L)
+/* How long an unused connection may wait for its next request. */
+#define CONNECTION_IDLE_S 90L
+
+/* Data that the handle points at; freed after the handle. */
+struct options {
+    struct curl_slist *headers;
+    struct curl_slist *connect_to;
+    char *body;
+    char *proxy; /* URL, or NULL: none */
+};
+
+/* Through which proxy the last origin was reached: nearly all requests of a pool go to one server,
+ * and what the environment says about it is looked up once. */
+struct route {
+    char *origin; /* the URL up to its path; NULL: none yet */
+    char *proxy;  /* URL, or NULL: none */
+};
+
+static void apply_common(CURL *easy)
+{
+    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+    curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, RECEIVE_BUFFER);
+    curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, SEND_BUFFER);
+    curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, CONNECTION_IDLE_S);
+    curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    /* Without it, giving up a request joins the thread that still resolves its host name. */
+    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+}
+
+static void set_blob(CURL *easy, CURLoption option, struct ml_str pem)
+{
+    struct curl_blob blob = {.data = (char *)pem.ptr, .len = pem.len, .flags = CURL_BLOB_NOCOPY};
+    if (pem.len)
+        curl_easy_setopt(easy, option, &blob);
+}
+
+static void apply_tls(CURL *easy, const struct ml_http_tls *tls)
+{
+    curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    if (tls->ca_pem.len) {
+        /* The blob replaces libcurl's CA file, but would be added to its folder. */
+        curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+        set_blob(easy, CURLOPT_CAINFO_BLOB, tls->ca_pem);
+    } else if (tls->ca_file) {
+        /* Of a file alone libcurl keeps what it parsed, for all connections: a megabyte. */
+        curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+        curl_easy_setopt(easy, CURLOPT_CAINFO, tls->ca_file);
+    }
+    set_blob(easy, CURLOPT_SSLCERT_BLOB, tls->cert_pem);
+    set_blob(easy, CURLOPT_SSLKEY_BLOB, tls->key_pem);
+    /* For a key that is encrypted: otherwise OpenSSL asks the terminal, and waits. */
+    curl_easy_setopt(easy, CURLOPT_KEYPASSWD, "");
+    if (tls->insecure) {
+        curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
+        curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
+    }
+}
+
+static int set_url(CURL *easy, const char *url, struct ml_err *err)
+{
+    CURLcode code = curl_easy_setopt(easy, CURLOPT_URL, url);
+    bool https = strncasecmp(url, "https:", 6) == 0;
+    if (code != CURLE_OK)
+        return ml_err_set(err, ML_EINVALID, "URL %s: %s", url, curl_easy_strerror(code));
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
+                     https ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
+    /* A burst of requests waits for the first connection to say whether it multiplexes,
+     * instead of opening one connection each. */
+    curl_easy_setopt(easy, CURLOPT_PIPEWAIT, https ? 1L : 0L);
+    return 0;
+}
+
+static void slist_append(struct curl_slist **list, const char *text)
+{
+    struct curl_slist *longer = curl_slist_append(*list, text);
+    ml_assert(longer != NULL);
+    *list = longer;
+}
+
+/* Names the server `name` towards TLS while connecting, and speaking HTTP, to where the URL
+ * points: what client-go does for tls-server-name. */
+static void rename_server(struct options *options, CURLU *url, const char *name)
+{
+    char *host = NULL, *port = NULL;
+    if (curl_url_get(url, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
+        curl_url_get(url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK) {
+        ML_AUTO_FREE char *route = ml_asprintf("::%s:%s", host, port);
+        ML_AUTO_FREE char *field = ml_asprintf("Host: %s:%s", host, port);
+        slist_append(&options->connect_to, route);
+        slist_append(&options->headers, field);
+        curl_url_set(url, CURLUPART_HOST, name, 0);
+    }
+    curl_free(host);
+    curl_free(port);
+}
+
+/* The kubeconfig's, or else the environment's. */
+static char *proxy_for(CURLU *url, bool https, const char *proxy_url)
+{
+    char *host = NULL, *port = NULL, *proxy = NULL;
+    if (proxy_url)
+        proxy = proxy_url[0] ? ml_strdup(proxy_url) : NULL;
+    else if (curl_url_get(url, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
+             curl_url_get(url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK)
+        proxy = ml_http_proxy_from_env(https, host, port);
+    curl_free(host);
+    curl_free(port);
+    return proxy;
+}
+
+/* Go trusts a proxy by the same authority as the server. */
+static void apply_proxy_tls(CURL *easy, const struct ml_http_tls *tls)
+{
+    curl_easy_setopt(easy, CURLOPT_PROXY_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    if (tls->ca_pem.len) {
+        curl_easy_setopt(easy, CURLOPT_PROXY_CAPATH, NULL);
+        set_blob(easy, CURLOPT_PROXY_CAINFO_BLOB, tls->ca_pem);
+    }
+    if (tls->insecure) {
+        curl_easy_setopt(easy, CURLOPT_PROXY_SSL_VERIFYPEER, 0L);
+        curl_easy_setopt(easy, CURLOPT_PROXY_SSL_VERIFYHOST, 0L);
+    }
+}
+
+/* Go's socks5 leaves names to the proxy, and its http is at port 80, where libcurl's is at 1080;
+ * an empty proxy keeps libcurl from asking the environment itself. */
+static void apply_proxy(CURL *easy, const char *proxy, const struct ml_http_tls *tls)
+{
+    ML_AUTO_WIPE char *socks = NULL;
+    if (proxy && strncasecmp(proxy, "socks5://", 9) == 0)
+        socks = ml_asprintf("socks5h://%s", proxy + 9);
+    if (proxy && strncasecmp(proxy, "http://", 7) == 0)
+        curl_easy_setopt(easy, CURLOPT_PROXYPORT, 80L); /* for a URL without one */
+    curl_easy_setopt(easy, CURLOPT_PROXY, socks ? socks : proxy ? proxy : "");
+    curl_easy_setopt(easy, CURLOPT_NOPROXY, "");
+    apply_proxy_tls(easy, tls);
+}
+
+static struct ml_str origin_of(const char *url)
+{
+    const char *scheme_end = strstr(url, "://");
+    const char *host = scheme_end ? scheme_end + 3 : url;
+    return (struct ml_str){url, (size_t)(host - url) + strcspn(host, "/?#")};
+}
+
+static bool route_leads_to(const struct route *route, const char *url)
+{
+    return route->origin && ml_str_is(origin_of(url), route->origin);
+}
+
+static void route_fini(struct route *route)
+{
+    ml_wipe_free(route->origin);
+    ml_wipe_free(route->proxy);
+    *route = (struct route){NULL, NULL};
+}
+
+static void route_keep(struct route *route, const char *url, const char *proxy)
+{
+    route_fini(route);
+    *route = (struct route){ml_str_dup(origin_of(url)), ml_strdup(proxy)};
+}
+
+/* The URL as it stands; libcurl refuses a bad one when it sends. */
+static int apply_known_target(struct options *options, CURL *easy, const char *url,
+                              const struct ml_http_tls *tls, const struct route *route,
+                              struct ml_err *err)
+{
+    options->proxy = ml_strdup(route->proxy);
+    apply_proxy(easy, options->proxy, tls);
+    return set_url(easy, url, err);
+}
+
+static int apply_target(struct options *options, CURL *easy, const char *url,
+                        const struct ml_http_tls *tls, struct route *route, struct ml_err *err)
+{
+    CURLU *parts = curl_url();
+    char *changed = NULL;
+    ml_assert(parts != NULL);
+    CURLUcode code = curl_url_set(parts, CURLUPART_URL, url, CURLU_PATH_AS_IS);
+    int r = 0;
+    if (code != CURLUE_OK) {
+        r = ml_err_set(err, ML_EINVALID, "URL %s: %s", url, curl_url_strerror(code));
+    } else {
+        options->proxy = proxy_for(parts, strncasecmp(url, "https:", 6) == 0, tls->proxy_url);
+        apply_proxy(easy, options->proxy, tls);
+        if (tls->server_name && tls->server_name[0])
+            rename_server(options, parts, tls->server_name);
+        if (options->connect_to)
+            curl_url_get(parts, CURLUPART_URL, &changed, 0);
+        else
+            route_keep(route, url, options->proxy);
+        r = set_url(easy, changed ? changed : url, err);
+        curl_easy_setopt(easy, CURLOPT_CONNECT_TO, options->connect_to);
+    }
+    curl_free(changed);
+    curl_url_cleanup(parts);
+    return r;
+}
+
+/* libcurl sends a line as it gets it: a line end in a value would smuggle in another field. */
+static int apply_headers(struct options *options, CURL *easy, const struct ml_http_request *request,
+                         struct ml_err *err)
+{
+    bool typed = false, has_agent = false, accepts = false;
+    for (size_t i = 0; i < request->header_count; i++) {
+        const struct ml_http_header *header = &request->headers[i];
+        if (!ml_http_is_token(header->name) || strpbrk(header->value, "\r\n"))
+            return ml_err_set(err, ML_EINVALID, "header %s: not a valid name and value",
+                              header->name);
+        /* For libcurl "Name:" means to leave a field out and "Name;" that it is empty. */
+        ML_AUTO_FREE char *name = ml_asprintf(header->value[0] ? "%s: " : "%s;", header->name);
+        ML_AUTO_WIPE char *line = ml_join(ml_str_of(name), ml_str_of(header->value));
+        slist_append(&options->headers, line);
+        typed = typed || strcasecmp(header->name, "Content-Type") == 0;
+        has_agent = has_agent || strcasecmp(header->name, "User-Agent") == 0;
+        accepts = accepts || strcasecmp(header->name, "Accept") == 0;
+    }
+    if (request->passed_on && !has_agent)
+        slist_append(&options->headers, "User-Agent:");
+    if (request->passed_on && !accepts)
+        slist_append(&options->headers, "Accept:");
+    slist_append(&options->headers, "Expect:");
+    if (!typed)
+        slist_append(&options->headers, "Content-Type:");
+    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, options->headers);
+    return 0;
+}
+
+static int apply_method(struct options *options, CURL *easy, const struct ml_http_request *request,
+                        struct ml_err *err)
+{
+    const char *method = request->method;
+    if (!ml_http_is_token(method))
+        return ml_err_set(err, ML_EINVALID, "method %s: not a valid name", method);
+    if (strcmp(method, "HEAD") == 0) {
+        curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
+        return 0;
+    }
+    bool may_be_empty = strcmp(method, "POST") && strcmp(method, "PUT") && strcmp(method, "PATCH");
+    if (request->body.len || !may_be_empty) {
+        options->body = ml_str_dup(request->body);
+        curl_easy_setopt(easy, CURLOPT_POST, 1L);
+        curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.len);
+        curl_easy_setopt(easy, CURLOPT_POSTFIELDS, options->body);
+    }
+    curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method);
+    return 0;
+}
+
+/* `tls` must outlive the handle; `route` is that of the requests before, with the same `tls`.
+ * ML_EINVALID when the request cannot be sent as it stands; `options` is to be ended in either
+ * case. */
+static int options_apply(struct options *options, CURL *easy, const struct ml_http_request *request,
+                         const struct ml_http_tls *tls, struct route *route, struct ml_err *err)
+{
+    const char *url = request->url;
+    apply_common(easy);
+    apply_tls(easy, tls);
+    if (request->deadlines.connect_ms > 0)
+        /* The call's own timer watches over it; libcurl divides it among addresses. */
+        curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)request->deadlines.connect_ms);
+    int r = route_leads_to(route, url) ? apply_known_target(options, easy, url, tls, route, err)
+                                       : apply_target(options, easy, url, tls, route, err);
+    if (r < 0)
+        return r;
+    if (request->passed_on)
+        curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    r = apply_method(options, easy, request, err);
+    if (r < 0)
+        return r;
+    return apply_headers(options, easy, request, err);
+}
+
+/* The answer has begun, so the request will not be sent again: overwrites its token, which would
+ * stay as long as a watch does. */
+static void options_forget(struct options *options)
+{
+    for (struct curl_slist *line = options->headers; line; line = line->next)
+        if (strncasecmp(line->data, "Authorization:", 14) == 0)
+            explicit_bzero(line->data, strlen(line->data));
+}
+
+static void options_fini(struct options *options)
+{
+    curl_slist_free_all(options->headers);
+    curl_slist_free_all(options->connect_to);
+    free(options->body);
+    ml_wipe_free(options->proxy);
+    *options = (struct options){0};
+}
+
+/* ---- failures: our kinds, with a message a user can act on: what was tried, with whom, and why
+ * it did not work ---- */
+
+/* NULL when `url` is not a URL. */
+static char *url_peer(const char *url)
+{
+    char *host = NULL, *port = NULL, *peer = NULL;
+    CURLU *parts = curl_url();
+    /* libcurl's URLs know no socks5, but for a name in front of an address. */
+    if (parts && curl_url_set(parts, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK &&
+        curl_url_get(parts, CURLUPART_HOST, &host, 0) == CURLUE_OK) {
+        curl_url_get(parts, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT);
+        peer = port ? ml_asprintf("%s:%s", host, port) : ml_strdup(host);
+    }
+    curl_free(host);
+    curl_free(port);
+    curl_url_cleanup(parts);
+    return peer;
+}
+
+/* "host:port" of a URL for messages, with the scheme's port when it names none; the text itself
+ * when it is not a URL. The caller frees it. */
+static char *peer_of_url(const char *url)
+{
+    char *peer = url_peer(url);
+    return peer ? peer : ml_strdup(url);
+}
+
+/* The same for a proxy's URL, in words, without user and password. */
+static char *peer_of_proxy(const char *url)
+{
+    ML_AUTO_FREE char *peer = url_peer(url);
+    return ml_asprintf("the proxy%s%s", peer ? " " : "", peer ? peer : "");
+}
+
+/* A transfer that failed with `code`. */
+struct failure {
+    CURLcode code;
+    const char *url;
+    const char *peer;   /* server or proxy, for the message */
+    const char *detail; /* CURLOPT_ERRORBUFFER, may be empty */
+    long os_errno;      /* CURLINFO_OS_ERRNO */
+};
+
+/* Causes read on in the middle of a sentence: "connection refused". */
+static void lower_first(char *text)
+{
+    if (isupper((unsigned char)text[0]) && islower((unsigned char)text[1]))
+        text[0] = (char)tolower((unsigned char)text[0]);
+}
+
+/* The bare cause: libcurl's own words around it say less than our context. */
+static void describe_failure(const struct failure *failure, char *out, size_t size)
+{
+    static const char *const noise[] = {"SSL certificate problem: ", "SSL: ", "OpenSSL "};
+    const char *text = failure->detail[0] ? failure->detail : curl_easy_strerror(failure->code);
+    for (size_t i = 0; i < ML_COUNT(noise); i++) {
+        size_t len = strlen(noise[i]);
+        if (strncmp(text, noise[i], len) == 0)
+            text += len;
+    }
+    snprintf(out, size, "%s", text);
+    lower_first(out);
+}
+
+static int set_connect_error(struct ml_err *err, const struct failure *failure)
+{
+    char cause[CURL_ERROR_SIZE];
+    describe_failure(failure, cause, sizeof cause);
+    if (failure->os_errno)
+        snprintf(cause, sizeof cause, "%s", strerror((int)failure->os_errno));
+    lower_first(cause);
+    return ml_err_set(err, ML_ENETWORK, "connect to %s: %s", failure->peer, cause);
+}
+
+static int set_verify_error(struct ml_err *err, const struct failure *failure)
+{
+    char cause[CURL_ERROR_SIZE];
+    const char *hint = " (check certificate-authority in the kubeconfig)";
+    describe_failure(failure, cause, sizeof cause);
+    if (strstr(cause, "subject name"))
+        hint = " (check server and tls-server-name in the kubeconfig)";
+    else if (strstr(cause, "expired") || strstr(cause, "not yet valid"))
+        hint = "";
+    return ml_err_set(err, ML_ETLS, "TLS to %s: certificate verify failed: %s%s", failure->peer,
+                      cause, hint);
+}
+
+/* A handshake, or with TLS 1.3 the first read after it, ends either because the peer sent an
+ * alert or because the connection broke; libcurl has one code for both. */
+static int set_stream_error(struct ml_err *err, const struct failure *failure)
+{
+    char cause[CURL_ERROR_SIZE];
+    describe_failure(failure, cause, sizeof cause);
+    bool handshake = failure->code == CURLE_SSL_CONNECT_ERROR;
+    bool broken = strstr(cause, "SSL_ERROR_SYSCALL") || strstr(cause, "reset by peer") ||
+                  strstr(cause, "unexpected eof");
+    bool alert = strstr(cause, "alert");
+    if (alert && (strstr(cause, "certificate") || strstr(cause, "unknown ca")))
+        return ml_err_set(err, ML_ETLS,
+                          "TLS to %s: %s (check client-certificate and client-key in the "
+                          "kubeconfig)",
+                          failure->peer, cause);
+    if (strstr(cause, "wrong version number"))
+        return ml_err_set(err, ML_ETLS, "TLS to %s: it speaks no TLS (http instead of https?)",
+                          failure->peer);
+    if (handshake || alert)
+        return ml_err_set(err, broken ? ML_ENETWORK : ML_ETLS, "TLS to %s: %s", failure->peer,
+                          cause);
+    return ml_err_set(err, ML_ENETWORK, "connection to %s broke: %s", failure->peer, cause);
+}
+
+/* Fills `err` and returns its kind. */
+static int failure_set_error(struct ml_err *err, const struct failure *failure)
+{
+    char cause[CURL_ERROR_SIZE];
+    describe_failure(failure, cause, sizeof cause);
+    switch ((int)failure->code) { /* libcurl has a hundred codes; a request meets these */
+    case CURLE_WEIRD_SERVER_REPLY:
+        return ml_err_set(err, ML_ENETWORK, "%s speaks no HTTP: %s", failure->peer, cause);
+    case CURLE_UNSUPPORTED_PROTOCOL:
+        /* Also what libcurl calls an answer that does not begin like HTTP, or has another version
+         * or no status. */
+        if (strstr(cause, "HTTP/0.9"))
+            return ml_err_set(err, ML_ENETWORK, "%s speaks no HTTP", failure->peer);
+        if (strstr(cause, "response"))
+            return ml_err_set(err, ML_ENETWORK, "%s speaks no HTTP: %s", failure->peer, cause);
+        return ml_err_set(err, ML_EINVALID, "URL %s: %s", failure->url, cause);
+    case CURLE_URL_MALFORMAT:
+        return ml_err_set(err, ML_EINVALID, "URL %s: %s", failure->url, cause);
+    case CURLE_COULDNT_RESOLVE_HOST:
+        return ml_err_set(err, ML_ENETWORK, "connect to %s: no such host", failure->peer);
+    case CURLE_COULDNT_RESOLVE_PROXY: /* libcurl's words can have its password in them */
+        return ml_err_set(err, ML_ENETWORK, "connect to %s: %s", failure->peer,
+                          strstr(cause, "syntax") ? "its URL is not valid" : "no such host");
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_PROXY:
+        return set_connect_error(err, failure);
+    case CURLE_OPERATION_TIMEDOUT: /* the kernel's; our deadlines never get here */
+        return ml_err_set(err, ML_ENETWORK, "connection to %s broke: %s", failure->peer, cause);
+    case CURLE_PEER_FAILED_VERIFICATION:
+        return set_verify_error(err, failure);
+    case CURLE_SSL_CACERT_BADFILE:
+        return ml_err_set(err, ML_ETLS,
+                          "TLS to %s: unusable CA certificates: %s (check certificate-authority "
+                          "in the kubeconfig)",
+                          failure->peer, cause);
+    case CURLE_SSL_CERTPROBLEM:
+        return ml_err_set(err, ML_ETLS,
+                          "TLS to %s: unusable client certificate: %s (check client-certificate "
+                          "and client-key in the kubeconfig)",
+                          failure->peer, cause);
+    case CURLE_SSL_CIPHER:
+    case CURLE_SSL_INVALIDCERTSTATUS:
+    case CURLE_SSL_ISSUER_ERROR:
+    case CURLE_USE_SSL_FAILED:
+        return ml_err_set(err, ML_ETLS, "TLS to %s: %s", failure->peer, cause);
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_SEND_ERROR:
+    case CURLE_RECV_ERROR:
+        return set_stream_error(err, failure);
+    case CURLE_GOT_NOTHING:
+        return ml_err_set(err, ML_ENETWORK, "connection to %s broke: closed without an answer",
+                          failure->peer);
+    case CURLE_PARTIAL_FILE:
+    case CURLE_HTTP2:
+    case CURLE_HTTP2_STREAM:
+        return ml_err_set(err, ML_ENETWORK, "answer of %s was cut: %s", failure->peer, cause);
+    case CURLE_OUT_OF_MEMORY:
+    case CURLE_FAILED_INIT:
+        return ml_err_set(err, ML_EINTERNAL, "request to %s: %s", failure->peer, cause);
+    default:
+        return ml_err_set(err, ML_ENETWORK, "request to %s: %s", failure->peer, cause);
+    }
+}
+
+/* ---- pools of connections ---- */
 
 /* libcurl allocates 22 KiB for a handle that has made a request. */
 #define SPARE_MAX 32
@@ -150,7 +636,8 @@ bool ml_http_head_line(struct ml_http_head_parser *parser, struct ml_str line)
 struct ml_http_client {
     struct ml_loop *loop;
     char *user_agent;
-    struct ml_http_pools pools;
+    struct ml_list pools;
+    bool inside;             /* libcurl is on the stack: no handle may be added or removed */
     struct ml_list starting; /* calls to hand to libcurl */
     struct ml_list running;
     struct ml_list ending; /* canceled calls, to remove from libcurl */
@@ -159,6 +646,312 @@ struct ml_http_client {
     CURL *spare[SPARE_MAX]; /* handles that are used again */
     size_t spare_count;
 };
+
+/* A pool is one libcurl multi handle on the loop: the connections of one TLS identity, either for
+ * plain requests or for streams. An unused pool closes its connections after a while; a pool whose
+ * identity was replaced closes them with its last call. */
+struct pool {
+    struct ml_list node;
+    struct ml_http_client *client;
+    CURLM *multi;
+    struct ml_timer timer; /* libcurl's own waits */
+    struct ml_timer idle;
+    size_t calls;
+    int *sockets; /* of its connections */
+    size_t socket_count;
+    bool stale; /* a newer generation took over */
+
+    const struct ml_http_tls *key; /* only compared, never read */
+    bool streaming;
+    struct ml_http_tls tls; /* our copy: a call may outlive the lender's contents */
+    struct route route;
+};
+
+static void on_transfer_ended(CURL *easy, CURLcode code);
+
+/* Below the idle limits of usual load balancers, above the pace of a lease renewal. */
+#define POOL_IDLE_NS (90 * ML_NS_PER_S)
+
+static void pool_put(struct pool *pool)
+{
+    ml_assert(pool->calls > 0);
+    if (--pool->calls == 0)
+        ml_timer_start(&pool->idle, pool->stale ? 0 : POOL_IDLE_NS);
+}
+
+static void pool_drain(struct pool *pool)
+{
+    CURLMsg *message;
+    int left;
+    while ((message = curl_multi_info_read(pool->multi, &left)))
+        if (message->msg == CURLMSG_DONE)
+            on_transfer_ended(message->easy_handle, message->data.result);
+}
+
+static void pool_act(struct pool *pool, curl_socket_t fd, int events)
+{
+    int running;
+    ml_assert(!pool->client->inside);
+    pool->client->inside = true;
+    curl_multi_socket_action(pool->multi, fd, events, &running);
+    pool->client->inside = false;
+    pool->calls++; /* the last call may be put back now, and the pool must outlive this function */
+    pool_drain(pool);
+    pool_put(pool);
+}
+
+static void on_socket_event(evutil_socket_t fd, short what, void *context)
+{
+    int events = (what & EV_READ ? CURL_CSELECT_IN : 0) | (what & EV_WRITE ? CURL_CSELECT_OUT : 0);
+    pool_act(context, fd, events);
+}
+
+static void on_pool_timer(void *context)
+{
+    pool_act(context, CURL_SOCKET_TIMEOUT, 0);
+}
+
+static int on_curl_sets_timer(CURLM *multi, long timeout_ms, void *context)
+{
+    struct pool *pool = context;
+    (void)multi;
+    if (timeout_ms < 0)
+        ml_timer_stop(&pool->timer);
+    else
+        ml_timer_start(&pool->timer, timeout_ms * ML_NS_PER_MS);
+    return 0;
+}
+
+/* `assigned` is the libevent event that we gave libcurl to keep with the socket. */
+static int on_curl_sets_socket(CURL *easy, curl_socket_t fd, int what, void *context,
+                               void *assigned)
+{
+    struct pool *pool = context;
+    struct event *event = assigned;
+    (void)easy;
+    if (event)
+        event_del(event);
+    if (what == CURL_POLL_REMOVE) {
+        if (event)
+            event_free(event);
+        return 0;
+    }
+    short events = EV_PERSIST;
+    events |= what & CURL_POLL_IN ? EV_READ : 0;
+    events |= what & CURL_POLL_OUT ? EV_WRITE : 0;
+    struct event_base *base = ml_loop_base(pool->client->loop);
+    if (event) {
+        event_assign(event, base, fd, events, on_socket_event, pool);
+    } else {
+        event = event_new(base, fd, events, on_socket_event, pool);
+        ml_assert(event != NULL);
+        curl_multi_assign(pool->multi, fd, event);
+    }
+    event_add(event, NULL);
+    return 0;
+}
+
+static void pool_forget_socket(struct pool *pool, int fd)
+{
+    for (size_t i = 0; i < pool->socket_count; i++)
+        if (pool->sockets[i] == fd)
+            pool->sockets[i--] = pool->sockets[--pool->socket_count];
+}
+
+static int on_socket_opened(void *context, curl_socket_t fd, curlsocktype purpose)
+{
+    struct pool *pool = context;
+    unsigned int timeout_ms = ML_TCP_DEAD_PEER_S * 1000;
+    (void)purpose;
+    ml_tcp_notice_dead_peer(fd);
+    /* No probes are sent while data waits for its acknowledgment. */
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof timeout_ms);
+    pool_forget_socket(pool, fd);
+    size_t bytes = (pool->socket_count + 1) * sizeof *pool->sockets;
+    pool->sockets = ml_realloc(pool->sockets, bytes);
+    pool->sockets[pool->socket_count++] = fd;
+    return CURL_SOCKOPT_OK;
+}
+
+static int on_socket_unused(void *context, curl_socket_t fd)
+{
+    pool_forget_socket(context, fd);
+    return close(fd);
+}
+
+/* Makes the pool know the sockets that libcurl opens for this transfer, until it closes them. For
+ * each transfer, before it is added to pool->multi. */
+static void pool_follow_sockets(struct pool *pool, CURL *easy)
+{
+    curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, on_socket_opened);
+    curl_easy_setopt(easy, CURLOPT_SOCKOPTDATA, pool);
+    curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, on_socket_unused);
+    curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, pool);
+}
+
+/* HTTP/2 has frames that come unasked, and each answer says which request it is for. */
+static bool connection_multiplexes(CURL *easy)
+{
+    const struct curl_tlssessioninfo *session = NULL;
+    const unsigned char *protocol = NULL;
+    unsigned int len = 0;
+    curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &session);
+    if (session && session->internals)
+        SSL_get0_alpn_selected(session->internals, &protocol, &len);
+    return len == 2 && memcmp(protocol, "h2", 2) == 0;
+}
+
+static bool socket_has_bytes_or_end(int fd)
+{
+    char byte;
+    return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno != EAGAIN;
+}
+
+/* Has something come on the kept connection, from this port, that the transfer is about to use?
+ * Then it was closed, or the server, or somebody between, said something that nobody asked for.
+ * libcurl 7.88 would take that for the answer. Always false for a new connection, and for one of
+ * HTTP/2. libcurl says of the connection only which port it has. */
+static bool pool_connection_is_unclean(const struct pool *pool, CURL *easy, int local_port)
+{
+    long connects = 1;
+    curl_easy_getinfo(easy, CURLINFO_NUM_CONNECTS, &connects);
+    if (connects > 0 || connection_multiplexes(easy))
+        return false;
+    for (size_t i = 0; i < pool->socket_count; i++)
+        if (ml_tcp_local_port(pool->sockets[i]) == local_port &&
+            socket_has_bytes_or_end(pool->sockets[i]))
+            return true;
+    return false;
+}
+
+static struct ml_str copy_str(struct ml_str s)
+{
+    return (struct ml_str){s.len ? ml_str_dup(s) : NULL, s.len};
+}
+
+static void pool_copy_tls(struct pool *pool, const struct ml_http_tls *tls)
+{
+    if (!tls)
+        return;
+    pool->tls = *tls;
+    pool->tls.ca_pem = copy_str(tls->ca_pem);
+    pool->tls.cert_pem = copy_str(tls->cert_pem);
+    pool->tls.key_pem = copy_str(tls->key_pem);
+    pool->tls.ca_file = ml_strdup(tls->ca_file);
+    pool->tls.server_name = ml_strdup(tls->server_name);
+    pool->tls.proxy_url = ml_strdup(tls->proxy_url);
+}
+
+static void pool_free(void *context)
+{
+    struct pool *pool = context;
+    ml_assert(pool->calls == 0 && !pool->client->inside);
+    ml_list_remove(&pool->node);
+    curl_multi_cleanup(pool->multi); /* closes connections: still calls on_set_socket */
+    ml_timer_stop(&pool->timer);
+    ml_timer_stop(&pool->idle);
+    free((char *)pool->tls.ca_pem.ptr);
+    free((char *)pool->tls.cert_pem.ptr);
+    ml_wipe_free((char *)pool->tls.key_pem.ptr);
+    free((char *)pool->tls.ca_file);
+    free((char *)pool->tls.server_name);
+    ml_wipe_free((char *)pool->tls.proxy_url);
+    route_fini(&pool->route);
+    free(pool->sockets);
+    free(pool);
+}
+
+static struct pool *pool_new(struct ml_http_client *client, const struct ml_http_tls *tls,
+                             bool streaming)
+{
+    struct pool *pool = ml_new(struct pool);
+    pool->client = client;
+    pool->key = tls;
+    pool->streaming = streaming;
+    pool_copy_tls(pool, tls);
+    ml_timer_init(&pool->timer, client->loop, on_pool_timer, pool);
+    ml_timer_init(&pool->idle, client->loop, pool_free, pool);
+    pool->multi = curl_multi_init();
+    ml_assert(pool->multi != NULL);
+    curl_multi_setopt(pool->multi, CURLMOPT_SOCKETFUNCTION, on_curl_sets_socket);
+    curl_multi_setopt(pool->multi, CURLMOPT_SOCKETDATA, pool);
+    curl_multi_setopt(pool->multi, CURLMOPT_TIMERFUNCTION, on_curl_sets_timer);
+    curl_multi_setopt(pool->multi, CURLMOPT_TIMERDATA, pool);
+    /* Streams get a connection each. libcurl 7.88 now and then leaves one of several long bodies
+     * on one HTTP/2 connection without another byte (seen in one of a hundred starts, with two
+     * lists of 16 KiB and more); and one slow reader's window must not hold the others up. */
+    long pipelining = streaming ? CURLPIPE_NOTHING : CURLPIPE_MULTIPLEX;
+    curl_multi_setopt(pool->multi, CURLMOPT_PIPELINING, pipelining);
+    ml_list_push(&client->pools, &pool->node);
+    return pool;
+}
+
+static void pool_retire(struct pool *pool)
+{
+    pool->stale = true;
+    if (pool->calls == 0)
+        ml_timer_start(&pool->idle, 0);
+}
+
+/* Later calls with the identity of this pool make connections of their own; calls under way go on
+ * with those they have. */
+static void pool_leave_connections(struct pool *pool)
+{
+    ml_list_each_entry (struct pool, other, &pool->client->pools) {
+        if (other->key == pool->key)
+            pool_retire(other);
+    }
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return ml_str_eq(ml_str_of(a), ml_str_of(b));
+}
+
+/* Besides the generation the contents count: another identity may have been put where a
+ * freed one was, and must not get its connections. */
+static bool pool_is_of(const struct pool *pool, const struct ml_http_tls *tls)
+{
+    const struct ml_http_tls *own = &pool->tls;
+    return !tls ||
+           (own->generation == tls->generation && own->insecure == tls->insecure &&
+            ml_str_eq(own->ca_pem, tls->ca_pem) && ml_str_eq(own->cert_pem, tls->cert_pem) &&
+            ml_str_eq(own->key_pem, tls->key_pem) && same_text(own->ca_file, tls->ca_file) &&
+            same_text(own->server_name, tls->server_name) &&
+            same_text(own->proxy_url, tls->proxy_url));
+}
+
+/* The pool for this identity (NULL: the default one); give it back with pool_put. */
+static struct pool *pool_get(struct ml_http_client *client, const struct ml_http_tls *tls,
+                             bool streaming)
+{
+    struct pool *found = NULL;
+    ml_list_each_entry (struct pool, pool, &client->pools) {
+        if (pool->stale || pool->key != tls)
+            continue;
+        if (!pool_is_of(pool, tls))
+            pool_retire(pool);
+        else if (pool->streaming == streaming)
+            found = pool;
+    }
+    if (!found)
+        found = pool_new(client, tls, streaming);
+    found->calls++;
+    ml_timer_stop(&found->idle);
+    return found;
+}
+
+/* Lets a transfer go on whose callback has paused it; what it has held back comes inside. */
+static CURLcode pool_unpause(struct pool *pool, CURL *easy)
+{
+    ml_assert(!pool->client->inside);
+    pool->client->inside = true;
+    CURLcode code = curl_easy_pause(easy, CURLPAUSE_CONT);
+    pool->client->inside = false;
+    return code;
+}
+
+/* ---- calls ---- */
 
 enum call_phase {
     CALL_CONNECTING, /* or waiting for a connection */
@@ -171,7 +964,7 @@ enum call_phase {
 struct ml_http_call {
     struct ml_list node;
     struct ml_http_client *client;
-    struct ml_http_pool *pool;
+    struct pool *pool;
     CURL *easy;
     bool added; /* to the pool's multi handle */
     enum call_phase phase;
@@ -184,7 +977,7 @@ struct ml_http_call {
     void (*field)(void *context, struct ml_str name, struct ml_str value);
     bool writes;
     char *url;
-    struct ml_http_options options;
+    struct options options;
     struct ml_http_head_parser head;
     struct ml_http_deadlines deadlines;
     int64_t total_due; /* monotonic ns; INT64_MAX: none */
@@ -221,8 +1014,8 @@ static void call_free(struct ml_http_call *call)
     if (call->added)
         curl_multi_remove_handle(call->pool->multi, call->easy);
     client_keep_easy(call->client, call->easy);
-    ml_http_options_fini(&call->options);
-    ml_http_pool_put(call->pool);
+    options_fini(&call->options);
+    pool_put(call->pool);
     ml_timer_stop(&call->timer);
     ml_task_cancel(&call->resume);
     ml_list_remove(&call->node);
@@ -303,11 +1096,11 @@ static char *call_peer(const struct ml_http_call *call)
     const char *proxy = call->options.proxy;
     curl_easy_getinfo(call->easy, CURLINFO_HTTP_CONNECTCODE, &answer);
     if (!proxy || call->phase != CALL_CONNECTING || answer / 100 == 2)
-        return ml_http_url_peer(call->url);
-    ML_AUTO_FREE char *at_proxy = ml_http_proxy_peer(proxy);
+        return peer_of_url(call->url);
+    ML_AUTO_FREE char *at_proxy = peer_of_proxy(proxy);
     if (strncasecmp(proxy, "http", 4) == 0)
         return ml_take(&at_proxy);
-    ML_AUTO_FREE char *server = ml_http_url_peer(call->url);
+    ML_AUTO_FREE char *server = peer_of_url(call->url);
     return ml_asprintf("%s through %s", server, at_proxy);
 }
 
@@ -336,7 +1129,7 @@ static void on_call_deadline(void *context)
      * find out about each of them. */
     curl_easy_setopt(call->easy, CURLOPT_FORBID_REUSE, 1L);
     if (call->phase != CALL_CONNECTING)
-        ml_http_pool_leave_connections(call->pool);
+        pool_leave_connections(call->pool);
     call_finish(call, call->err);
 }
 
@@ -345,7 +1138,7 @@ static void on_call_deadline(void *context)
  */
 static int call_refuse_resend(struct ml_http_call *call)
 {
-    ML_AUTO_FREE char *peer = ml_http_url_peer(call->url);
+    ML_AUTO_FREE char *peer = peer_of_url(call->url);
     return ml_err_set(call_err(call), ML_ENETWORK,
                       "connection to %s broke before the answer; a write is not sent again", peer);
 }
@@ -361,7 +1154,7 @@ static int on_call_connected(void *context, char *peer_ip, char *local_ip, int p
         return CURL_PREREQFUNC_ABORT;
     if (call->phase != CALL_CONNECTING && call->writes && call_refuse_resend(call) < 0)
         return CURL_PREREQFUNC_ABORT;
-    call->unclean = ml_http_pool_connection_is_unclean(call->pool, call->easy, local_port);
+    call->unclean = pool_connection_is_unclean(call->pool, call->easy, local_port);
     if (call->unclean)
         return CURL_PREREQFUNC_ABORT;
     if (call->may_send && call->may_send(call->context, &err) < 0) {
@@ -387,7 +1180,7 @@ static void call_pass_field(struct ml_http_call *call, struct ml_str line)
 
 static int call_refuse_answer(struct ml_http_call *call)
 {
-    ML_AUTO_FREE char *peer = ml_http_url_peer(call->url);
+    ML_AUTO_FREE char *peer = peer_of_url(call->url);
     return ml_err_set(call_err(call), ML_ENETWORK, "the answer of %s is not valid HTTP: %s", peer,
                       call->head.bad);
 }
@@ -404,7 +1197,7 @@ static size_t on_head_line(char *bytes, size_t one, size_t len, void *context)
     if (call->head.bad && call_refuse_answer(call) < 0)
         return CURL_WRITEFUNC_ERROR;
     call_enter(call, CALL_READING);
-    ml_http_options_forget(&call->options);
+    options_forget(&call->options);
     call->handler.head(call->context, &call->head.head);
     return call->phase == CALL_CANCELED ? CURL_WRITEFUNC_ERROR : len;
 }
@@ -432,8 +1225,7 @@ static size_t on_body_piece(char *bytes, size_t one, size_t len, void *context)
 static void call_set_failure(struct ml_http_call *call, CURLcode code, struct ml_err *err)
 {
     ML_AUTO_FREE char *peer = call_peer(call);
-    struct ml_http_failure failure = {
-        .code = code, .url = call->url, .peer = peer, .detail = call->detail};
+    struct failure failure = {.code = code, .url = call->url, .peer = peer, .detail = call->detail};
     curl_easy_getinfo(call->easy, CURLINFO_OS_ERRNO, &failure.os_errno);
     bool connecting = call->phase == CALL_CONNECTING && call->deadlines.connect_ms > 0;
     if (call->refused && call->phase == CALL_CONNECTING) {
@@ -443,7 +1235,7 @@ static void call_set_failure(struct ml_http_call *call, CURLcode code, struct ml
     if (code == CURLE_OPERATION_TIMEDOUT && connecting)
         call_set_timeout(call, err); /* libcurl was a moment ahead of our timer */
     else
-        ml_http_error_set(err, &failure);
+        failure_set_error(err, &failure);
 }
 
 /* Nothing of the request has been sent. libcurl has closed the connection. */
@@ -477,7 +1269,7 @@ static void on_call_resumed(void *context)
 {
     struct ml_http_call *call = context;
     call->held = false;
-    CURLcode code = ml_http_pool_unpause(call->pool, call->easy);
+    CURLcode code = pool_unpause(call->pool, call->easy);
     if (code == CURLE_OK || call->phase == CALL_CANCELED)
         return;
     if (!call->err)
@@ -528,7 +1320,7 @@ struct ml_http_client *ml_http_client_new(struct ml_loop *loop, const char *user
     struct ml_http_client *client = ml_new(struct ml_http_client);
     client->loop = loop;
     client->user_agent = ml_strdup(user_agent);
-    ml_http_pools_init(&client->pools, loop, on_transfer_ended);
+    ml_list_init(&client->pools);
     ml_list_init(&client->starting);
     ml_list_init(&client->running);
     ml_list_init(&client->ending);
@@ -546,14 +1338,15 @@ void ml_http_client_free(struct ml_http_client *client)
 {
     if (!client)
         return;
-    ml_assert(!client->in_done && !client->pools.inside);
+    ml_assert(!client->in_done && !client->inside);
     free_calls(&client->starting);
     free_calls(&client->running);
     free_calls(&client->ending);
     ml_task_cancel(&client->work);
     while (client->spare_count > 0)
         curl_easy_cleanup(client->spare[--client->spare_count]);
-    ml_http_pools_fini(&client->pools);
+    ml_list_each (node, &client->pools)
+        pool_free(ml_container_of(node, struct pool, node));
     free(client->user_agent);
     free(client);
 }
@@ -584,7 +1377,7 @@ static void call_set_callbacks(struct ml_http_call *call)
         curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_socket_wanted);
         curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, call);
     }
-    ml_http_pool_follow_sockets(call->pool, easy);
+    pool_follow_sockets(call->pool, easy);
     curl_easy_setopt(easy, CURLOPT_PRIVATE, call);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, call->detail);
     curl_easy_setopt(easy, CURLOPT_USERAGENT, call->client->user_agent);
@@ -619,11 +1412,11 @@ struct ml_http_call *ml_http_send(struct ml_http_client *client,
     ml_timer_init(&call->timer, client->loop, on_call_deadline, call);
     ml_task_init(&call->resume, on_call_resumed, call);
     ml_http_head_init(&call->head);
-    call->pool = ml_http_pool_get(&client->pools, request->tls, request->streaming);
+    call->pool = pool_get(client, request->tls, request->streaming);
     call->easy = client_get_easy(client);
     call_set_callbacks(call);
-    if (ml_http_options_apply(&call->options, call->easy, request, &call->pool->tls,
-                              &call->pool->route, &err) < 0)
+    if (options_apply(&call->options, call->easy, request, &call->pool->tls, &call->pool->route,
+                      &err) < 0)
         *call_err(call) = err;
     call_enter(call, CALL_CONNECTING);
     ml_list_push(&client->starting, &call->node);

@@ -267,8 +267,7 @@ static void on_loop_signal(evutil_socket_t signo, short what, void *context)
 void ml_loop_on_signal(struct ml_loop *loop, int signo, void (*fire)(void *context, int signo),
                        void *context)
 {
-    ml_list_each (node, &loop->signals) {
-        struct loop_signal *entry = ml_container_of(node, struct loop_signal, node);
+    ml_list_each_entry (struct loop_signal, entry, &loop->signals) {
         if (entry->signo == signo)
             loop_signal_free(entry);
     }

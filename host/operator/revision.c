@@ -6,7 +6,6 @@
 #include "base/escape.h"
 #include "base/repeat.h"
 #include "kube/object_diff.h"
-#include "kube/tracked_children.h"
 
 /* A kind that is not installed is looked for this often: soon enough for a person who has just
  * applied a CRD, rarely enough for a server. */

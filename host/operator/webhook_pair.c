@@ -7,7 +7,7 @@
 #include "net/tls.h"
 
 #define AUTHORITY_LIVES 10                           /* times a server's certificate */
-#define EARLY_NS        (INT64_C(300) * ML_NS_PER_S) /* tls_authority.c: before it was made */
+#define EARLY_NS        (INT64_C(300) * ML_NS_PER_S) /* tls.c: before it was made */
 #define PEM_MAX         ((size_t)64 * 1024)          /* of one key of the Secret */
 #define END_OF_PEM      "-----END CERTIFICATE-----"
 

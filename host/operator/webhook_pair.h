@@ -12,7 +12,7 @@
 #pragma once
 
 #include "codec/json.h"
-#include "net/tls_authority.h"
+#include "net/tls.h"
 
 #define ML_WEBHOOK_CERT_S     (INT64_C(365) * 24 * 3600)
 #define ML_WEBHOOK_OVERLAP_S  INT64_C(600)

@@ -6,7 +6,6 @@
 
 #include "base/wipe.h"
 #include "net/tls.h"
-#include "net/tls_authority.h"
 #include "operator/files.h"
 #include "operator/webhook_bundles.h"
 #include "operator/webhook_secret.h"

@@ -3,7 +3,6 @@
  * the inventory of those that cannot be owned. ctx_write.c has the applies. All of them check as
  * ctx does, whatever the library says. */
 #include "kube/object.h"
-#include "kube/tracked_children.h"
 #include "script/ctx_calls.h"
 #include "script/ctx_target.h"
 

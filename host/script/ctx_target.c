@@ -5,8 +5,8 @@
 
 #include "base/map.h"
 #include "codec/json_diff.h"
+#include "kube/object.h"
 #include "kube/selector.h"
-#include "kube/tracked_children.h"
 
 /* An apply that is to make an object says that it has this version: no object has it. */
 #define VERSION_OF_NOTHING "1"

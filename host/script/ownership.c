@@ -6,10 +6,10 @@
  * `adopt`.
  *
  * Control is the owner reference with controller: true, or the mark of a child that cannot have one
- * (kube/tracked_children.h). The managedFields of an object say who made it; the cache does not
+ * (kube/object.h). The managedFields of an object say who made it; the cache does not
  * have them. docs/decisions/0024. */
 #include "kube/managed_fields.h"
-#include "kube/tracked_children.h"
+#include "kube/object.h"
 #include "script/ctx_target.h"
 
 enum holder {

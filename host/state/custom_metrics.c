@@ -97,10 +97,7 @@ size_t ml_custom_notes_add(struct ml_custom_notes *notes, const struct ml_custom
     }
     size_t bytes = sizeof note + labels.len + 1;
     note.labels = labels.len ? ml_buf_take(&labels) : ml_strdup("");
-    if (notes->len == notes->capacity) {
-        notes->capacity = notes->capacity ? notes->capacity * 2 : 4;
-        notes->items = ml_realloc(notes->items, notes->capacity * sizeof *notes->items);
-    }
+    notes->items = ml_grow(notes->items, &notes->capacity, notes->len, sizeof *notes->items);
     notes->items[notes->len++] = note;
     return bytes;
 }

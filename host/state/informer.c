@@ -11,6 +11,52 @@
 /* After a list of more objects than this, free memory is returned to the system. */
 #define TRIM_COUNT 1000
 
+/* ---- tombstones: the objects that were deleted last ---- */
+
+struct tombstone {
+    size_t uid_len, rv_len;
+    char bytes[]; /* uid, rv */
+};
+
+static struct ml_str tombstone_uid(const void *entry)
+{
+    const struct tombstone *tombstone = entry;
+    return (struct ml_str){tombstone->bytes, tombstone->uid_len};
+}
+
+static void tombstones_fini(struct ml_set *tombstones)
+{
+    ml_set_each (tombstones, cursor, tombstone)
+        free(tombstone);
+    ml_set_fini(tombstones);
+}
+
+/* The object with this uid was deleted at version `rv`; both are copied. */
+static void tombstones_put(struct ml_set *tombstones, struct ml_str uid, struct ml_str rv)
+{
+    struct tombstone *tombstone = ml_alloc(sizeof *tombstone + uid.len + rv.len);
+    tombstone->uid_len = uid.len;
+    tombstone->rv_len = rv.len;
+    memcpy(tombstone->bytes, uid.ptr, uid.len);
+    memcpy(tombstone->bytes + uid.len, rv.ptr, rv.len);
+    tombstones->key = tombstone_uid;
+    free(ml_set_remove(tombstones, uid)); /* an earlier deletion: now it is the newest */
+    if (tombstones->len == ML_TOMBSTONES_MAX) {
+        size_t first = 0;
+        free(ml_set_remove(tombstones, tombstone_uid(ml_set_next(tombstones, &first))));
+    }
+    ml_set_put(tombstones, tombstone);
+}
+
+/* Is `rv` a version of the object from before its deletion? */
+static bool tombstones_has(const struct ml_set *tombstones, struct ml_str uid, struct ml_str rv)
+{
+    const struct tombstone *found = ml_set_get(tombstones, uid);
+    return found && ml_rv_older(rv, (struct ml_str){found->bytes + found->uid_len, found->rv_len});
+}
+
+/* ---- an informer ---- */
+
 /* One reflector and the version it has reached. */
 struct informer_scope {
     struct ml_informer *informer;
@@ -32,7 +78,7 @@ struct ml_informer {
     bool shared;                   /* watches all that the process watches; may be found by kind */
     size_t users;
     struct ml_store *store;
-    struct tombstones tombstones;
+    struct ml_set tombstones; /* struct tombstone by uid */
     struct ml_dict *dict;
     struct ml_discovery_wait *looking; /* checks whether the kind still exists; NULL: no check */
     struct informer_scope *scopes;
@@ -649,8 +695,7 @@ static struct ml_informer *informers_find(struct ml_informers *informers,
                                           const struct ml_kind *kind,
                                           const struct ml_selection *selection)
 {
-    ml_list_each (node, &informers->all) {
-        struct ml_informer *self = ml_container_of(node, struct ml_informer, node);
+    ml_list_each_entry (struct ml_informer, self, &informers->all) {
         if (self->shared && self->kind == kind && ml_selection_eq(&self->selection, selection))
             return self;
     }
@@ -767,8 +812,7 @@ static void informers_collect_metrics(void *context)
     struct ml_informers *informers = context;
     ml_list_each (each, &informers->all)
         informer_clear_gauges(ml_container_of(each, struct ml_informer, node));
-    ml_list_each (node, &informers->all) {
-        struct ml_informer *self = ml_container_of(node, struct ml_informer, node);
+    ml_list_each_entry (struct ml_informer, self, &informers->all) {
         const char *const *labels = ml_metric_labels(self->kind->plural);
         ml_metric_add(ml_metric_with(informers->objects, labels),
                       (double)ml_store_len(self->store));

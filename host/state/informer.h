@@ -9,6 +9,10 @@
 #include "state/reflector.h"
 #include "state/store.h"
 
+/* So many deleted objects are remembered, the last ones, so that a late or repeated event does not
+ * bring one back. Servers do not repeat events, so older ones do not matter. */
+#define ML_TOMBSTONES_MAX 256
+
 struct informer_scope;
 struct ml_informer;
 struct ml_informers;

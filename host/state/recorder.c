@@ -490,8 +490,7 @@ static struct held recorder_held_by(const struct ml_recorder *self, struct ml_st
     struct held held = {.oldest = NULL};
     const struct ml_list *lists[] = {&self->resting, &self->waiting, &self->sending};
     for (size_t i = 0; i < ML_COUNT(lists); i++) {
-        ml_list_each (node, lists[i]) {
-            struct series *series = ml_container_of(node, struct series, node);
+        ml_list_each_entry (struct series, series, lists[i]) {
             if (source.len > 0 && !ml_str_is(source, series->source))
                 continue;
             held.count++;

@@ -470,22 +470,26 @@ static void list_on_done(void *context, const struct ml_err *err)
     }
 }
 
-static void list_request_page(struct ml_reflector *self)
+/* Reads a page of objects at the path. */
+static void list_read_page(struct ml_reflector *self, struct ml_buf *path, int64_t first_byte_ms,
+                           int64_t idle_ms, void (*done)(void *context, const struct ml_err *err))
 {
     const struct ml_http_deadlines deadlines = {
         .connect_ms = reflector_take_connect_ms(self),
-        .first_byte_ms = self->slow ? LIST_SLOW_MS : LIST_MS,
-        .idle_ms = 30000,
+        .first_byte_ms = first_byte_ms,
+        .idle_ms = idle_ms,
     };
     const struct ml_client_stream handler = {
-        .data = list_on_data,
-        .done = list_on_done,
-        .accept = reflector_accept(&self->opts, true),
-    };
+        .data = list_on_data, .done = done, .accept = reflector_accept(&self->opts, true)};
+    reflector_list_open_page(&self->list);
+    self->call = ml_client_stream(self->opts.client, ml_buf_cstr(path), &deadlines, &handler, self);
+}
+
+static void list_request_page(struct ml_reflector *self)
+{
     ML_AUTO(ml_buf_fini) struct ml_buf url = ML_BUF_INIT;
     reflector_list_url(&self->opts, &self->step, self->version, self->list.next, &url);
-    reflector_list_open_page(&self->list);
-    self->call = ml_client_stream(self->opts.client, ml_buf_cstr(&url), &deadlines, &handler, self);
+    list_read_page(self, &url, self->slow ? LIST_SLOW_MS : LIST_MS, 30000, list_on_done);
 }
 
 static void reflector_start_list(struct ml_reflector *self)
@@ -794,21 +798,10 @@ static void doubt_on_done(void *context, const struct ml_err *err)
 
 static void reflector_ask_for_newest(struct ml_reflector *self)
 {
-    const struct ml_http_deadlines deadlines = {
-        .connect_ms = reflector_take_connect_ms(self),
-        .first_byte_ms = 10000,
-        .idle_ms = 10000,
-    };
-    const struct ml_client_stream handler = {
-        .data = list_on_data,
-        .done = doubt_on_done,
-        .accept = reflector_accept(&self->opts, true),
-    };
     ML_AUTO(ml_buf_fini) struct ml_buf url = ML_BUF_INIT;
     reflector_list_clear(&self->list);
     reflector_object_url(&self->opts, self->newest, &url);
-    reflector_list_open_page(&self->list);
-    self->call = ml_client_stream(self->opts.client, ml_buf_cstr(&url), &deadlines, &handler, self);
+    list_read_page(self, &url, 10000, 10000, doubt_on_done);
 }
 
 static void reflector_resume_watch(struct ml_reflector *self)

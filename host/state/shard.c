@@ -12,6 +12,19 @@
 #define HINT_NS_MAX    (50 * ML_NS_PER_MS)
 #define DRAIN_RETRY_NS ML_NS_PER_S
 
+/* The views of one member, from the oldest to the newest; all the same when nothing changes. A view
+ * goes through these stages: wanted, when a list shows other members than the last one; draining,
+ * until the work on the keys that it takes away has ended; publishing, from when it is sent until
+ * the write succeeds; published; and confirmed by a list that was requested after that. */
+struct shard_views {
+    struct shard_set confirmed; /* published before the last list was requested */
+    struct shard_set published; /* written to the Lease */
+    struct shard_set next;      /* wanted: work on the keys that it takes away ends first */
+    bool draining;              /* that work has not ended yet */
+    bool publishing;            /* `next` was sent: others may see it */
+    struct shard_acting acting, before;
+};
+
 enum shard_state { SHARD_NEW, SHARD_JOINING, SHARD_MEMBER, SHARD_LEAVING, SHARD_OVER };
 
 struct ml_shard {
@@ -156,24 +169,56 @@ static void shard_delete_old_lease(struct ml_shard *self)
 
 /* ---- views ---- */
 
-static void shard_rebuild_acting(struct ml_shard *self)
+static bool shard_acting_eq(const struct shard_acting *a, const struct shard_acting *b)
 {
-    if (shard_views_act(&self->views, &self->group))
-        self->handler->changed(self->context);
+    return a->view_count == b->view_count && a->claim_count == b->claim_count &&
+           memcmp(a->views, b->views, sizeof a->views) == 0 &&
+           (a->claim_count == 0 ||
+            memcmp(a->claims, b->claims, a->claim_count * sizeof *a->claims) == 0);
 }
 
+/* Brings `acting` up to date, and what it was into `before`. */
+static void shard_rebuild_acting(struct ml_shard *self)
+{
+    struct shard_views *views = &self->views;
+    const struct shard_set *const all[] = {&views->confirmed, &views->published, &views->next};
+    struct shard_acting acting;
+    shard_acting_init(&acting, &self->group, all, ML_COUNT(all));
+    if (shard_acting_eq(&acting, &views->acting)) {
+        shard_acting_fini(&acting);
+        return;
+    }
+    shard_acting_fini(&views->before);
+    views->before = views->acting;
+    views->acting = acting;
+    self->handler->changed(self->context);
+}
+
+/* Chooses a view of all members that are alive as `next`, if it is another one. A view that was
+ * sent is not replaced, because others may have seen it; one that was not sent yet may be. */
 static void shard_choose_view(struct ml_shard *self)
 {
-    bool drained = !self->views.draining;
-    if (!shard_views_choose(&self->views, &self->group))
+    struct shard_views *views = &self->views;
+    bool drained = !views->draining;
+    struct shard_set alive;
+    shard_group_alive(&self->group, &alive);
+    if (views->publishing || shard_set_eq(&alive, &views->next))
         return;
-    ml_metric_set(self->members, (double)self->views.next.count);
-    ML_AUTO_FREE char *members = shard_set_text(&self->views.next);
+    views->next = alive;
+    views->draining = true;
+    ml_metric_set(self->members, (double)views->next.count);
+    ML_AUTO_FREE char *members = shard_set_text(&views->next);
     ml_info(self->opts->log, "shard", "the members of the shard group have changed",
-            ML_S("group", self->opts->name), ML_I("members", (int64_t)self->views.next.count),
+            ML_S("group", self->opts->name), ML_I("members", (int64_t)views->next.count),
             ML_S("ids", members));
     if (drained)
         self->draining_since_ns = lease_hold_now(&self->hold);
+}
+
+/* Is the next view to be sent? */
+static bool shard_view_is_due(const struct ml_shard *self)
+{
+    return !self->views.draining && !shard_set_eq(&self->views.next, &self->views.published);
 }
 
 /* The next view is in force already: no new work begins on the keys that it takes away. */
@@ -288,7 +333,7 @@ static char *shard_lease_body(struct ml_shard *self)
 
 static void shard_write_lease(struct ml_shard *self)
 {
-    if (shard_views_due(&self->views))
+    if (shard_view_is_due(self))
         self->views.publishing = true;
     ML_AUTO_FREE char *body = shard_lease_body(self);
     struct ml_client_request request = {
@@ -344,7 +389,7 @@ static void shard_on_listed(void *context, struct ml_str body, const struct ml_e
         return;
     if (self->state != SHARD_LEAVING)
         shard_on_list_shown(self);
-    if (self->renews || self->state == SHARD_LEAVING || shard_views_due(&self->views)) {
+    if (self->renews || self->state == SHARD_LEAVING || shard_view_is_due(self)) {
         shard_write_lease(self);
         return;
     }
@@ -410,7 +455,7 @@ static void shard_on_drain(void *context)
 {
     struct ml_shard *self = context;
     shard_drain(self);
-    if (shard_views_due(&self->views) && !self->hold.call && self->rv)
+    if (shard_view_is_due(self) && !self->hold.call && self->rv)
         shard_write_lease(self);
 }
 
@@ -507,7 +552,8 @@ void ml_shard_free(struct ml_shard *self)
     if (!self)
         return;
     shard_stop(self);
-    shard_views_fini(&self->views);
+    shard_acting_fini(&self->views.acting);
+    shard_acting_fini(&self->views.before);
     shard_group_fini(&self->group);
     free(self->uid);
     free(self->rv);

@@ -156,27 +156,3 @@ void shard_acting_init(struct shard_acting *out, const struct shard_group *group
 void shard_acting_fini(struct shard_acting *acting);
 
 bool shard_acting_acts(const struct shard_acting *acting, uint64_t key);
-
-/* ---- views ---- */
-
-/* The views of one member, from the oldest to the newest; all the same when nothing changes. A view
- * goes through these stages: wanted, when a list shows other members than the last one; draining,
- * until the work on the keys that it takes away has ended; publishing, from when it is sent until
- * the write succeeds; published; and confirmed by a list that was requested after that. */
-struct shard_views {
-    struct shard_set confirmed; /* published before the last list was requested */
-    struct shard_set published; /* written to the Lease */
-    struct shard_set next;      /* wanted: work on the keys that it takes away ends first */
-    bool draining;              /* that work has not ended yet */
-    bool publishing;            /* `next` was sent: others may see it */
-    struct shard_acting acting, before;
-};
-
-void shard_views_fini(struct shard_views *views);
-
-/* Chooses a view of all members that are alive as `next`. False: no new view is needed. A view that
- * was sent is not replaced, because others may have seen it; one that was not sent yet may be. */
-bool shard_views_choose(struct shard_views *views, const struct shard_group *group);
-bool shard_views_due(const struct shard_views *views); /* is `next` to be sent? */
-/* Brings `acting` up to date, and what it was into `before`; false when it is the same. */
-bool shard_views_act(struct shard_views *views, const struct shard_group *group);

@@ -1,4 +1,4 @@
-/* The objects of an informer, and the tombstones of those that went. */
+/* The objects of an informer. */
 #include "state/store.h"
 
 #include "base/map.h"
@@ -170,47 +170,4 @@ size_t ml_store_len(const struct ml_store *store)
 size_t ml_store_bytes(const struct ml_store *store)
 {
     return store->bytes;
-}
-
-/* ---- tombstones ---- */
-
-struct tombstone {
-    size_t uid_len, rv_len;
-    char bytes[]; /* uid, rv */
-};
-
-static struct ml_str tombstone_uid(const void *entry)
-{
-    const struct tombstone *tombstone = entry;
-    return (struct ml_str){tombstone->bytes, tombstone->uid_len};
-}
-
-void tombstones_fini(struct tombstones *tombstones)
-{
-    ml_set_each (&tombstones->by_uid, cursor, tombstone)
-        free(tombstone);
-    ml_set_fini(&tombstones->by_uid);
-}
-
-void tombstones_put(struct tombstones *tombstones, struct ml_str uid, struct ml_str rv)
-{
-    struct ml_set *set = &tombstones->by_uid;
-    struct tombstone *tombstone = ml_alloc(sizeof *tombstone + uid.len + rv.len);
-    tombstone->uid_len = uid.len;
-    tombstone->rv_len = rv.len;
-    memcpy(tombstone->bytes, uid.ptr, uid.len);
-    memcpy(tombstone->bytes + uid.len, rv.ptr, rv.len);
-    set->key = tombstone_uid;
-    free(ml_set_remove(set, uid)); /* an earlier deletion: now it is the newest */
-    if (set->len == TOMBSTONES_MAX) {
-        size_t first = 0;
-        free(ml_set_remove(set, tombstone_uid(ml_set_next(set, &first))));
-    }
-    ml_set_put(set, tombstone);
-}
-
-bool tombstones_has(const struct tombstones *tombstones, struct ml_str uid, struct ml_str rv)
-{
-    const struct tombstone *found = ml_set_get(&tombstones->by_uid, uid);
-    return found && ml_rv_older(rv, (struct ml_str){found->bytes + found->uid_len, found->rv_len});
 }

@@ -28,19 +28,3 @@ struct ml_object *ml_store_next_owned(const struct ml_store *store, struct ml_st
 
 size_t ml_store_len(const struct ml_store *store);
 size_t ml_store_bytes(const struct ml_store *store); /* sum of ml_object_bytes */
-
-/* ---- tombstones ---- */
-
-/* The objects that were deleted last, so that a late or repeated event does not bring one back.
- * Holds the last 256; servers do not repeat events, so older ones do not matter. */
-#define TOMBSTONES_MAX 256
-
-struct tombstones {
-    struct ml_set by_uid;
-};
-
-void tombstones_fini(struct tombstones *tombstones);
-/* The object with this uid was deleted at version `rv`; both are copied. */
-void tombstones_put(struct tombstones *tombstones, struct ml_str uid, struct ml_str rv);
-/* Is `rv` a version of the object from before its deletion? */
-bool tombstones_has(const struct tombstones *tombstones, struct ml_str uid, struct ml_str rv);

@@ -3,7 +3,6 @@
 #include "credentials_world.h"
 
 #include "net/tls.h"
-#include "net/tls_authority.h"
 #include "tried.h"
 
 #define TOKEN_OLD "eyJhbGciOiJFUzI1NiJ9.eyJleHAiOjF9.old-signature"

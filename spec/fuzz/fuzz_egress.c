@@ -1,6 +1,6 @@
 /* Any bytes as a packet that a pod has sent outside: what is read of it lies in it, and is what the
  * way out counts on. */
-#include "cluster/host/egress_packet.h"
+#include "cluster/host/egress.h"
 #include "cluster/host/pod_network.h"
 
 #include <netinet/tcp.h>

@@ -1,7 +1,7 @@
 /* Any bytes as the output of an exec plugin. The result is a credential that can stand in a header
  * and in a handshake, or an error with a message. */
 #include "base/base.h"
-#include "kube/exec_plugin.h"
+#include "kube/credentials.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,8 +1,7 @@
 /* Any bytes as a kubeconfig: parsed, then resolved under its own current-context and under one
  * that the input may or may not define. The result must be whole, or an error with a message. */
 #include "codec/json.h"
-#include "kube/exec_plugin.h"
-#include "kube/kubeconfig_internal.h"
+#include "kube/credentials.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,6 @@
 #include "net_unit.h"
 
 #include "cluster/host/egress.h"
-#include "cluster/host/egress_packet.h"
 #include "cluster/host/netlink.h"
 
 #include <arpa/inet.h>

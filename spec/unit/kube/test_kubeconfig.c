@@ -1,6 +1,6 @@
 #include "unit.h"
 
-#include "kube/kubeconfig_internal.h"
+#include "kube/kubeconfig.h"
 
 #include <stdio.h>
 #include <sys/stat.h>

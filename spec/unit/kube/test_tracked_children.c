@@ -3,7 +3,7 @@
 
 #include "unit.h"
 
-#include "kube/tracked_children.h"
+#include "kube/object.h"
 
 static const char *const none[] = {NULL};
 

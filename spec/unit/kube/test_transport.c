@@ -1,11 +1,10 @@
 #include "unit.h"
 
 #include "kube/credentials.h"
-#include "kube/kubeconfig_internal.h"
+#include "kube/kubeconfig.h"
 #include "kube/transport.h"
 #include "net/http_server.h"
 #include "net/tls.h"
-#include "net/tls_authority.h"
 
 #include <openssl/ssl.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include <arpa/inet.h>
 #include <unistd.h>
 
-#include "net/http_curl.h"
+#include "net/http_proxy.h"
 
 static void test_http_proxy_no_proxy_means_what_go_means_by_it(void **state)
 {

@@ -1,7 +1,6 @@
 #include "unit.h"
 
 #include "net/tls.h"
-#include "net/tls_authority.h"
 
 #include <stdio.h>
 

@@ -5,7 +5,6 @@
 #include <openssl/x509v3.h>
 
 #include "net/tls.h"
-#include "net/tls_authority.h"
 
 #define WALL_S INT64_C(1790000000)
 

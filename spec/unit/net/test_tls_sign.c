@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "net/tls_authority.h"
+#include "net/tls.h"
 
 #define WALL_S INT64_C(1790000000)
 #define DAY_S  (24 * 3600)

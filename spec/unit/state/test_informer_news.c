@@ -115,7 +115,7 @@ static void test_informer_forgets_departed_objects_of_long_ago(void **state)
 {
     struct news_world *self = *state;
     struct fake_call *watch = till_watching(self);
-    for (int i = 0; i < 3 * TOMBSTONES_MAX; i++) {
+    for (int i = 0; i < 3 * ML_TOMBSTONES_MAX; i++) {
         char name[16];
         snprintf(name, sizeof name, "n%d", i);
         send_event(watch, "ADDED", pod(name, name, 10 + 2 * i));
