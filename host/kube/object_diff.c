@@ -53,8 +53,11 @@ static void append_field_name(const struct place *place, struct ml_buf *out)
     if (place->parent)
         append_field_name(place->parent, out);
     bool plain = !memchr(place->key.ptr, '.', place->key.len);
-    ml_buf_printf(out, plain ? "%s" ML_STR_FMT : "%s[" ML_STR_FMT "]",
-                  plain && place->parent ? "." : "", ML_STR_ARG(place->key));
+    if (!plain || place->parent)
+        ml_buf_putc(out, plain ? '.' : '[');
+    ml_buf_append_str(out, place->key);
+    if (!plain)
+        ml_buf_putc(out, ']');
 }
 
 static void note_changed_field(struct walk *walk, const struct place *place, uint64_t value,
@@ -112,7 +115,7 @@ unsigned ml_object_diff_each(const struct ml_object *old, const struct ml_object
     struct walk walk = {.each = each, .context = context};
     ml_object_json(old, &before);
     ml_object_json(new, &after);
-    if (ml_json_merge_diff(ml_buf_str(&before), ml_buf_str(&after), &difference, &err) < 0)
+    if (ml_json_merge_diff_checked(ml_buf_str(&before), ml_buf_str(&after), &difference, &err) < 0)
         return ML_PART_ALL;
     ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
     ml_json_reader_init(&reader, ml_buf_str(&difference), 0);
