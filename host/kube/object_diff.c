@@ -12,8 +12,9 @@ struct place {
     struct ml_str key;
 };
 
+/* The first walk over a difference finds its parts, a second one reports the fields. */
 struct walk {
-    ml_field_change_fn *each; /* NULL: only the parts are asked for */
+    ml_field_change_fn *each; /* NULL: the first one */
     void *context;
     unsigned parts;
 };
@@ -71,7 +72,7 @@ static void note_changed_field(struct walk *walk, const struct place *place, uin
         return;
     ML_AUTO(ml_buf_fini) struct ml_buf name = ML_BUF_INIT;
     append_field_name(place, &name);
-    const struct ml_field_change change = {part, ml_buf_str(&name), value, is_list};
+    const struct ml_field_change change = {part, ml_buf_str(&name), value, is_list, walk->parts};
     walk->each(walk->context, &change);
 }
 
@@ -105,6 +106,14 @@ static bool walk_changes(struct walk *walk, const struct place *parent,
     return has_members;
 }
 
+static void walk_difference(struct walk *walk, struct ml_str difference)
+{
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    ml_json_reader_init(&reader, difference, 0);
+    if (ml_json_next(&reader) == ML_JSON_OBJECT)
+        walk_changes(walk, NULL, &reader);
+}
+
 unsigned ml_object_diff_each(const struct ml_object *old, const struct ml_object *new,
                              ml_field_change_fn *each, void *context)
 {
@@ -112,15 +121,15 @@ unsigned ml_object_diff_each(const struct ml_object *old, const struct ml_object
     ML_AUTO(ml_buf_fini) struct ml_buf after = ML_BUF_INIT;
     ML_AUTO(ml_buf_fini) struct ml_buf difference = ML_BUF_INIT;
     struct ml_err err = ML_ERR_INIT;
-    struct walk walk = {.each = each, .context = context};
+    struct walk walk = {.context = context};
     ml_object_json(old, &before);
     ml_object_json(new, &after);
     if (ml_json_merge_diff_checked(ml_buf_str(&before), ml_buf_str(&after), &difference, &err) < 0)
         return ML_PART_ALL;
-    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
-    ml_json_reader_init(&reader, ml_buf_str(&difference), 0);
-    if (ml_json_next(&reader) == ML_JSON_OBJECT)
-        walk_changes(&walk, NULL, &reader);
+    walk_difference(&walk, ml_buf_str(&difference));
+    walk.each = each;
+    if (each)
+        walk_difference(&walk, ml_buf_str(&difference));
     return walk.parts;
 }
 

@@ -19,6 +19,7 @@ struct ml_field_change {
     struct ml_str name; /* "metadata.annotations[example.com/at]"; valid during the call */
     uint64_t value;     /* a hash of the new value, ml_str_hash */
     bool is_list;
+    unsigned parts; /* of all fields that differ, as ml_object_diff returns them */
 };
 
 typedef void ml_field_change_fn(void *context, const struct ml_field_change *change);
