@@ -76,12 +76,18 @@ static void note_changed_field(struct walk *walk, const struct place *place, uin
     walk->each(walk->context, &change);
 }
 
+/* Only reported fields have a value. */
+static uint64_t hash_value(const struct walk *walk, struct ml_str text)
+{
+    return walk->each ? ml_str_hash(text) : 0;
+}
+
 /* The reader stands behind the '[' of a list. Passes over the rest, and returns its hash. */
-static uint64_t hash_list(struct ml_json_reader *reader)
+static uint64_t hash_list(const struct walk *walk, struct ml_json_reader *reader)
 {
     uint64_t hash = 1;
     for (struct ml_str element; (element = ml_json_skip(reader)).len > 0;)
-        hash = hash * 31 + ml_str_hash(element);
+        hash = hash * 31 + hash_value(walk, element);
     return hash;
 }
 
@@ -97,9 +103,10 @@ static bool walk_changes(struct walk *walk, const struct place *parent,
         has_members = true;
         enum ml_json_token token = ml_json_next(reader);
         if (token == ML_JSON_ARRAY)
-            note_changed_field(walk, &place, hash_list(reader), true);
+            note_changed_field(walk, &place, hash_list(walk, reader), true);
         else if (token != ML_JSON_OBJECT)
-            note_changed_field(walk, &place, ml_str_hash(reader->text) + (uint64_t)token, false);
+            note_changed_field(walk, &place, hash_value(walk, reader->text) + (uint64_t)token,
+                               false);
         else if (!walk_changes(walk, &place, reader))
             note_changed_field(walk, &place, 0, false);
     }
