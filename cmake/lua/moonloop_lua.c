@@ -34,21 +34,29 @@ void moonloop_lua_of_scripts(struct lua_State *L)
 /* A digest begins with it: two equal numbers, mixed with nothing else, would come to 0. */
 #define DIGEST_SEED UINT64_C(0x6d6f6f6e6c6f6f70)
 
-static uint64_t mix(uint64_t digest, uint64_t number)
+/* Odd and without a pattern: for the type of a value, and for its place. */
+#define TYPE_FACTOR  UINT64_C(0xd6e8feb86659fd93)
+#define PLACE_FACTOR UINT64_C(0xa0761d6478bd642f)
+
+static inline uint64_t mix(uint64_t digest, uint64_t number)
 {
     digest = (digest ^ number) * UINT64_C(0x9e3779b97f4a7c15);
     return digest ^ digest >> 29;
 }
 
 /* Of a value that is no number and no object only the type says which it is. */
-static uint64_t mix_value(uint64_t digest, const TValue *value)
+static inline uint64_t number_of(const Value *value, lu_byte type)
 {
-    uint64_t bits = 0;
-    if (ttisnil(value))
-        return mix(digest, LUA_TNIL);
-    if (!ttisboolean(value))
-        memcpy(&bits, &value->value_, sizeof(value->value_));
-    return mix(mix(digest, (uint64_t)rawtt(value) + 1), bits);
+    uint64_t bits;
+    if (novariant(type) <= LUA_TBOOLEAN)
+        return novariant(type) == LUA_TNIL ? 0 : type * TYPE_FACTOR;
+    memcpy(&bits, value, sizeof(bits));
+    return bits + type * TYPE_FACTOR;
+}
+
+static inline uint64_t mix_value(uint64_t digest, const TValue *value)
+{
+    return mix(digest, number_of(&value->value_, rawtt(value)));
 }
 
 /* The value of an upvalue: Lua has the pointer in a union since 5.4.5. */
@@ -69,13 +77,22 @@ static void forget_length(Table *table)
     setrealasize(table);
 }
 
-/* How many of its nodes are free decides when a table grows, and so which lengths are found. */
+/* How many of its nodes are free decides when a table grows, and so which lengths are found. The
+ * collector may change a node without a value. */
 static uint64_t digest_nodes(const Table *table)
 {
     if (isdummy(table))
         return 0;
-    return mix(mix(DIGEST_SEED, (uint64_t)sizenode(table)),
-               (uint64_t)(table->lastfree - table->node));
+    const Node *node = table->node, *end = node + sizenode(table);
+    uint64_t digest = mix(mix(DIGEST_SEED, (uint64_t)(end - node)),
+                          (uint64_t)(table->lastfree - node));
+    for (uint64_t place = 0; node < end; node++, place += PLACE_FACTOR) {
+        if (isempty(gval(node)))
+            continue;
+        digest = mix(digest, number_of(&keyval(node), keytt(node)) + place);
+        digest = mix_value(digest, gval(node));
+    }
+    return digest;
 }
 
 /* Has the side effect of forget_length. */
@@ -84,37 +101,40 @@ static uint64_t digest_table(Table *table)
     forget_length(table);
     unsigned array = table->alimit;
     uint64_t digest = mix(mix(DIGEST_SEED, array), (uintptr_t)table->metatable);
-    digest = mix(digest, digest_nodes(table));
     for (unsigned i = 0; i < array; i++)
         digest = mix_value(digest, &table->array[i]);
-    for (int i = 0; i < sizenode(table); i++) {
-        Node *node = gnode(table, i);
-        if (isempty(gval(node))) /* the collector may change such a node */
-            continue;
-        TValue key;
-        getnodekey((lua_State *)NULL, &key, node);
-        digest = mix_value(mix_value(mix(digest, (uint64_t)i), &key), gval(node));
+    return mix(digest, digest_nodes(table));
+}
+
+static uint64_t digest_object(const TValue *object)
+{
+    uint64_t digest = DIGEST_SEED;
+    if (ttistable(object))
+        return digest_table(hvalue(object));
+    if (ttisLclosure(object)) {
+        const LClosure *function = clLvalue(object);
+        for (int i = 0; i < function->nupvalues; i++)
+            digest = mix_value(digest, upvalue_of(function, i));
+    } else if (ttisCclosure(object)) {
+        const CClosure *function = clCvalue(object);
+        for (int i = 0; i < function->nupvalues; i++)
+            digest = mix_value(digest, &function->upvalue[i]);
     }
     return digest;
 }
 
-uint64_t moonloop_lua_digest(struct lua_State *L, int index)
+void moonloop_lua_digests(struct lua_State *L, int index, uint64_t *out, size_t count)
 {
-    const void *pointer = lua_topointer(L, index);
-    uint64_t digest = DIGEST_SEED;
-    if (lua_istable(L, index))
-        return digest_table((Table *)pointer);
-    if (!lua_isfunction(L, index) || !lua_getupvalue(L, index, 1))
-        return digest;
-    lua_pop(L, 1);
-    if (lua_iscfunction(L, index)) {
-        const CClosure *function = pointer;
-        for (int i = 0; i < function->nupvalues; i++)
-            digest = mix_value(digest, &function->upvalue[i]);
-        return digest;
-    }
-    const LClosure *function = pointer;
-    for (int i = 0; i < function->nupvalues; i++)
-        digest = mix_value(digest, upvalue_of(function, i));
-    return digest;
+    Table *list = (Table *)lua_topointer(L, index);
+    for (size_t i = 0; i < count; i++)
+        out[i] = digest_object(luaH_getint(list, (lua_Integer)i + 1));
+}
+
+size_t moonloop_lua_changed(struct lua_State *L, int index, const uint64_t *digests, size_t count)
+{
+    Table *list = (Table *)lua_topointer(L, index);
+    for (size_t i = 0; i < count; i++)
+        if (digest_object(luaH_getint(list, (lua_Integer)i + 1)) != digests[i])
+            return i + 1;
+    return 0;
 }

@@ -15,10 +15,14 @@ extern uint64_t moonloop_lua_multiplier, moonloop_lua_seed;
  * must be a function, so that no call follows a chain of __call without end. */
 void moonloop_lua_of_scripts(struct lua_State *L);
 
-/* Returns a number that almost certainly changes when the table or function at `index` gets other
- * values: those in the table itself and its metatable, or the upvalues of the function. Raises
- * nothing, allocates nothing, and takes some nanoseconds for each value. */
-uint64_t moonloop_lua_digest(struct lua_State *L, int index);
+/* Writes a digest of each of the `count` tables and functions in the list at `index`: a number that
+ * almost certainly changes when it gets other values: those in the table itself and its metatable,
+ * or the upvalues of the function. Raises nothing, allocates nothing, and takes some nanoseconds
+ * for each value. */
+void moonloop_lua_digests(struct lua_State *L, int index, uint64_t *out, size_t count);
+
+/* Returns the place in the list, from 1, of the first that has another digest now; 0: none has. */
+size_t moonloop_lua_changed(struct lua_State *L, int index, const uint64_t *digests, size_t count);
 
 /* A use of a name that is no local variable, in code that was compiled: a field of _ENV. */
 struct moonloop_lua_use {

@@ -38,12 +38,13 @@ char *ml_join(struct ml_str a, struct ml_str b)
 
 void ml_wiping_free(void *ptr)
 {
-    size_t len = ptr ? ML_MIN(malloc_usable_size(ptr), WIPED_MAX) : 0;
+    if (!ptr)
+        return;
+    size_t len = ML_MIN(malloc_usable_size(ptr), WIPED_MAX);
     char *at = ptr;
     for (; len > WIPED_PIECE; at += WIPED_PIECE, len -= WIPED_PIECE)
         memset(at, 0, WIPED_PIECE);
-    if (ptr)
-        memset(at, 0, len);
+    memset(at, 0, len);
     __asm__ volatile("" : : "r"(ptr) : "memory"); /* so that the compiler keeps the memset */
     free(ptr);
 }

@@ -61,6 +61,14 @@ static bool is_null(struct ml_str raw)
     return ml_str_eq(raw, ML_STR("null"));
 }
 
+/* `raw` is checked. */
+static void text_set(struct text *text, struct ml_str raw)
+{
+    text->raw = raw;
+    if (raw.len > SHORT_TEXT)
+        ml_json_spans_read(&text->spans, raw);
+}
+
 static int text_read(struct text *text, struct ml_str json, struct ml_err *err)
 {
     ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
@@ -68,9 +76,7 @@ static int text_read(struct text *text, struct ml_str json, struct ml_err *err)
     struct ml_str raw = ml_json_skip(&reader);
     if (ml_json_next(&reader) != ML_JSON_END || raw.len == 0)
         return ml_json_error(&reader, err);
-    text->raw = raw;
-    if (raw.len > SHORT_TEXT)
-        ml_json_spans_read(&text->spans, raw);
+    text_set(text, raw);
     return 0;
 }
 
@@ -226,6 +232,8 @@ static int diff_objects(struct value from, struct value to, struct ml_json_write
 static int diff_member(struct ml_str key, struct value old, struct value new,
                        struct ml_json_writer *writer, struct ml_err *err)
 {
+    if (ml_str_eq(old.raw, new.raw))
+        return 0;
     if (!is_object(old.raw) || !is_object(new.raw)) {
         if (!equal_values(old, new)) {
             ml_json_key(writer, key);
@@ -279,6 +287,18 @@ static int diff_objects(struct value from, struct value to, struct ml_json_write
     return r;
 }
 
+static int diff_texts(const struct text *old, const struct text *new, struct ml_buf *out,
+                      struct ml_err *err)
+{
+    if (!is_object(old->raw) || !is_object(new->raw))
+        return ml_err_set(err, ML_EINVALID, "only objects have a merge patch");
+    size_t len_before = out->len;
+    struct ml_json_writer writer;
+    ml_json_writer_init(&writer, out);
+    return end_output(out, len_before, diff_objects(whole_text(old), whole_text(new), &writer, err),
+                      err);
+}
+
 int ml_json_merge_diff(struct ml_str from, struct ml_str to, struct ml_buf *out, struct ml_err *err)
 {
     ML_AUTO(text_fini) struct text old = {.raw = {NULL, 0}}, new = {.raw = {NULL, 0}};
@@ -286,13 +306,16 @@ int ml_json_merge_diff(struct ml_str from, struct ml_str to, struct ml_buf *out,
         return ml_err_wrap(err, "from");
     if (text_read(&new, to, err) < 0)
         return ml_err_wrap(err, "to");
-    if (!is_object(old.raw) || !is_object(new.raw))
-        return ml_err_set(err, ML_EINVALID, "only objects have a merge patch");
-    size_t len_before = out->len;
-    struct ml_json_writer writer;
-    ml_json_writer_init(&writer, out);
-    return end_output(out, len_before,
-                      diff_objects(whole_text(&old), whole_text(&new), &writer, err), err);
+    return diff_texts(&old, &new, out, err);
+}
+
+int ml_json_merge_diff_checked(struct ml_str from, struct ml_str to, struct ml_buf *out,
+                               struct ml_err *err)
+{
+    ML_AUTO(text_fini) struct text old = {.raw = {NULL, 0}}, new = {.raw = {NULL, 0}};
+    text_set(&old, ml_str_trim(from));
+    text_set(&new, ml_str_trim(to));
+    return diff_texts(&old, &new, out, err);
 }
 
 /* ---- JSON Patch ---- */

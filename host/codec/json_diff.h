@@ -21,6 +21,10 @@ ML_NODISCARD int ml_json_merge(struct ml_str target, struct ml_str patch, struct
 ML_NODISCARD int ml_json_merge_diff(struct ml_str from, struct ml_str to, struct ml_buf *out,
                                     struct ml_err *err);
 
+/* The same for texts that were checked before, within ML_JSON_DEPTH_MAX. */
+ML_NODISCARD int ml_json_merge_diff_checked(struct ml_str from, struct ml_str to,
+                                            struct ml_buf *out, struct ml_err *err);
+
 #define ML_JSON_PATCH_DEPTH_MAX 8 /* levels of objects that are compared; below: as a whole */
 
 /* JSON Patch, what a mutating webhook answers with. Appends the operations that turn `from` into

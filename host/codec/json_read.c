@@ -1,5 +1,5 @@
 /* The reader: one grammar, walked either token by token with every value decoded, or in passing
- * (ml_json_skip), where values are only checked. */
+ * (ml_json_skip), where whole values are only checked, in a loop of their own. */
 #include "codec/json.h"
 
 #include "codec/json_members.h"
@@ -16,11 +16,12 @@ enum expect {
     EXPECT_END,            /* behind the outermost value */
 };
 
-/* Are values decoded, or only checked? A constant wherever it is passed. */
-enum read_mode { MODE_DECODE, MODE_CHECK };
-
 #define LEVELS_SMALL (sizeof((struct ml_json_reader *)0)->in_object_small * 8)
 #define NUMBER_SMALL 64 /* bytes; a longer number is copied to the heap */
+
+#define NO_VALUE "the text ends where a value should be"
+#define NO_KEY   "not a key"
+#define NO_CLOSE "the text ends inside an object or array"
 
 void ml_json_reader_init(struct ml_json_reader *reader, struct ml_str json, size_t depth_max)
 {
@@ -43,7 +44,7 @@ void ml_json_reader_init(struct ml_json_reader *reader, struct ml_str json, size
 
 void ml_json_reader_fini(struct ml_json_reader *reader)
 {
-    if (!reader)
+    if (!reader || (!reader->in_object && !reader->unescaped.ptr))
         return;
     free(reader->in_object);
     reader->in_object = NULL;
@@ -319,18 +320,43 @@ static inline enum ml_json_token reader_close_level(struct ml_json_reader *reade
 
 /* ---- values ---- */
 
+/* The closing quote of the string whose opening one is at p, or NULL. Sets *escaped when there is a
+ * backslash. */
+static inline const char *string_close(struct ml_json_reader *reader, const char *p,
+                                       const char *end, bool *escaped)
+{
+    const char *close = ml_json_plain_end(p + 1, end);
+    if (ML_UNLIKELY(close == end || *close != '"'))
+        close = scan_string(reader, close, end, escaped);
+    return close;
+}
+
+static inline const char *scan_literal(struct ml_json_reader *reader, const char *p,
+                                       const char *end, struct ml_str literal)
+{
+    if ((size_t)(end - p) < literal.len || memcmp(p, literal.ptr, literal.len) != 0)
+        return scan_fail(reader, p, "not a value");
+    return p + literal.len;
+}
+
+/* From behind a key to behind its colon. */
+static inline const char *scan_colon(struct ml_json_reader *reader, const char *p, const char *end)
+{
+    p = ml_json_space_end(p, end);
+    if (p == end || *p != ':')
+        return scan_fail(reader, p, "no ':' behind a key");
+    return p + 1;
+}
+
+/* ---- token by token ---- */
+
 /* Passes over the string whose opening quote is at p; returns what follows it, or NULL. */
-static inline const char *read_string(struct ml_json_reader *reader, const char *p, const char *end,
-                                      enum read_mode mode)
+static inline const char *read_string(struct ml_json_reader *reader, const char *p, const char *end)
 {
     bool escaped = false;
-    const char *start = p + 1, *close = ml_json_plain_end(start, end);
-    if (ML_UNLIKELY(close == end || *close != '"'))
-        close = scan_string(reader, close, end, &escaped);
+    const char *start = p + 1, *close = string_close(reader, p, end, &escaped);
     if (ML_UNLIKELY(!close))
         return NULL;
-    if (mode == MODE_CHECK)
-        return close + 1;
     reader->text = (struct ml_str){start, (size_t)(close - start)};
     if (ML_UNLIKELY(escaped)) {
         ml_buf_clear(&reader->unescaped);
@@ -358,40 +384,37 @@ static enum ml_json_token decode_real(struct ml_json_reader *reader)
     return ML_JSON_REAL;
 }
 
-static inline enum ml_json_token read_number(struct ml_json_reader *reader, const char *p,
-                                             const char *end, enum read_mode mode)
+static enum ml_json_token read_number(struct ml_json_reader *reader, const char *p, const char *end)
 {
     bool whole;
     const char *over = scan_number(reader, p, end, &whole);
     if (!over)
         return ML_JSON_ERROR;
     reader_end_value(reader, over);
-    if (mode == MODE_CHECK)
-        return ML_JSON_NUMBER;
     reader->text = (struct ml_str){p, (size_t)(over - p)};
     if (!whole)
         return decode_real(reader);
     return ml_str_to_i64(reader->text, &reader->integer) ? ML_JSON_INT : ML_JSON_NUMBER;
 }
 
-static inline enum ml_json_token read_literal(struct ml_json_reader *reader, const char *p,
-                                              const char *end, struct ml_str literal,
-                                              enum ml_json_token token)
+static enum ml_json_token read_literal(struct ml_json_reader *reader, const char *p,
+                                       const char *end, struct ml_str literal,
+                                       enum ml_json_token token)
 {
-    if ((size_t)(end - p) < literal.len || memcmp(p, literal.ptr, literal.len) != 0)
-        return reader_fail(reader, p, "not a value");
-    reader_end_value(reader, p + literal.len);
+    p = scan_literal(reader, p, end, literal);
+    if (!p)
+        return ML_JSON_ERROR;
+    reader_end_value(reader, p);
     return token;
 }
 
-static inline enum ml_json_token read_value(struct ml_json_reader *reader, const char *p,
-                                            const char *end, enum read_mode mode)
+static enum ml_json_token read_value(struct ml_json_reader *reader, const char *p, const char *end)
 {
     if (p == end)
-        return reader_fail(reader, p, "the text ends where a value should be");
+        return reader_fail(reader, p, NO_VALUE);
     switch (*p) {
     case '"':
-        p = read_string(reader, p, end, mode);
+        p = read_string(reader, p, end);
         if (!p)
             return ML_JSON_ERROR;
         reader_end_value(reader, p);
@@ -407,49 +430,46 @@ static inline enum ml_json_token read_value(struct ml_json_reader *reader, const
     case 'n':
         return read_literal(reader, p, end, ML_STR("null"), ML_JSON_NULL);
     default:
-        return read_number(reader, p, end, mode);
+        return read_number(reader, p, end);
     }
 }
 
 static inline enum ml_json_token read_key(struct ml_json_reader *reader, const char *p,
-                                          const char *end, enum read_mode mode)
+                                          const char *end)
 {
     if (p == end || *p != '"')
-        return reader_fail(reader, p, "not a key");
-    p = read_string(reader, p, end, mode);
+        return reader_fail(reader, p, NO_KEY);
+    p = read_string(reader, p, end);
+    p = p ? scan_colon(reader, p, end) : NULL;
     if (!p)
         return ML_JSON_ERROR;
-    p = ml_json_space_end(p, end);
-    if (p == end || *p != ':')
-        return reader_fail(reader, p, "no ':' behind a key");
-    reader->at = (size_t)(p + 1 - reader->json.ptr);
+    reader->at = (size_t)(p - reader->json.ptr);
     reader->expect = EXPECT_VALUE;
     return ML_JSON_KEY;
 }
 
-static inline enum ml_json_token reader_step(struct ml_json_reader *reader, enum read_mode mode)
+static inline enum ml_json_token reader_step(struct ml_json_reader *reader)
 {
     const char *end = reader->json.ptr + reader->json.len;
     const char *p = ml_json_space_end(reader->json.ptr + reader->at, end);
     switch ((enum expect)reader->expect) {
     case EXPECT_VALUE:
-        return read_value(reader, p, end, mode);
+        return read_value(reader, p, end);
     case EXPECT_VALUE_OR_CLOSE:
         if (p < end && *p == ']')
             return reader_close_level(reader, p);
-        return read_value(reader, p, end, mode);
+        return read_value(reader, p, end);
     case EXPECT_KEY_OR_CLOSE:
         if (p < end && *p == '}')
             return reader_close_level(reader, p);
-        return read_key(reader, p, end, mode);
+        return read_key(reader, p, end);
     case EXPECT_MORE_OR_CLOSE:
         if (p == end)
-            return reader_fail(reader, p, "the text ends inside an object or array");
+            return reader_fail(reader, p, NO_CLOSE);
         if (*p != ',')
             return reader_close_level(reader, p);
         p = ml_json_space_end(p + 1, end);
-        return reader_inside_object(reader) ? read_key(reader, p, end, mode)
-                                            : read_value(reader, p, end, mode);
+        return reader_inside_object(reader) ? read_key(reader, p, end) : read_value(reader, p, end);
     case EXPECT_END:
         return p == end ? ML_JSON_END : reader_fail(reader, p, "something behind the value");
     }
@@ -459,29 +479,130 @@ static inline enum ml_json_token reader_step(struct ml_json_reader *reader, enum
 enum ml_json_token ml_json_next(struct ml_json_reader *reader)
 {
     if (ML_LIKELY(reader->token != ML_JSON_ERROR))
-        reader->token = reader_step(reader, MODE_DECODE);
+        reader->token = reader_step(reader);
     return reader->token;
 }
 
-/* Where the value that comes next begins. */
-static const char *next_value_start(const struct ml_json_reader *reader)
+/* ---- in passing ---- */
+
+/* The end of the string, number or literal at p, or NULL. */
+static inline const char *pass_scalar(struct ml_json_reader *reader, const char *p, const char *end)
 {
-    const char *end = reader->json.ptr + reader->json.len;
-    const char *p = ml_json_space_end(reader->json.ptr + reader->at, end);
-    if (reader->expect == EXPECT_MORE_OR_CLOSE && p < end && *p == ',')
-        p = ml_json_space_end(p + 1, end);
-    return p;
+    bool ignored;
+    switch (*p) {
+    case '"':
+        p = string_close(reader, p, end, &ignored);
+        return p ? p + 1 : NULL;
+    case 't':
+        return scan_literal(reader, p, end, ML_STR("true"));
+    case 'f':
+        return scan_literal(reader, p, end, ML_STR("false"));
+    case 'n':
+        return scan_literal(reader, p, end, ML_STR("null"));
+    default:
+        return scan_number(reader, p, end, &ignored);
+    }
 }
 
-/* Past the object or array at `start`, in a step. */
-static struct ml_str reader_skip_span(struct ml_json_reader *reader, const char *start)
+/* From a key to its value, or NULL. */
+static inline const char *pass_key(struct ml_json_reader *reader, const char *p, const char *end)
+{
+    bool ignored;
+    if (p == end || *p != '"')
+        return scan_fail(reader, p, NO_KEY);
+    p = string_close(reader, p, end, &ignored);
+    p = p ? scan_colon(reader, p + 1, end) : NULL;
+    return p ? ml_json_space_end(p, end) : NULL;
+}
+
+/* The end of the value at p, or NULL. */
+static const char *pass_value(struct ml_json_reader *reader, const char *p, const char *end)
+{
+    const size_t depth = reader->depth;
+    bool in_object = false; /* the innermost level that the value has opened */
+    for (;;) {
+        if (p == end)
+            return scan_fail(reader, p, NO_VALUE);
+        bool opens = *p == '{' || *p == '[';
+        if (opens) {
+            in_object = *p == '{';
+            if (reader_open_level(reader, p, in_object) == ML_JSON_ERROR)
+                return NULL;
+            p = ml_json_space_end(p + 1, end);
+            opens = p == end || *p != (in_object ? '}' : ']'); /* not an empty one */
+        } else {
+            p = pass_scalar(reader, p, end);
+            if (!p)
+                return NULL;
+        }
+        while (!opens) { /* a value has ended before p */
+            if (reader->depth == depth)
+                return p;
+            p = ml_json_space_end(p, end);
+            if (p == end)
+                return scan_fail(reader, p, NO_CLOSE);
+            if (*p == ',')
+                break;
+            if (reader_close_level(reader, p) == ML_JSON_ERROR)
+                return NULL;
+            in_object = reader->depth > depth && reader_inside_object(reader);
+            p++;
+        }
+        if (!opens)
+            p = ml_json_space_end(p + 1, end);
+        if (in_object)
+            p = pass_key(reader, p, end);
+        if (!p)
+            return NULL;
+    }
+}
+
+/* Where the value that comes next begins; NULL: none does. */
+static inline const char *next_value_start(struct ml_json_reader *reader, const char *end)
+{
+    const char *p = ml_json_space_end(reader->json.ptr + reader->at, end);
+    switch ((enum expect)reader->expect) {
+    case EXPECT_VALUE:
+        return p;
+    case EXPECT_VALUE_OR_CLOSE:
+        return p < end && *p == ']' ? NULL : p;
+    case EXPECT_MORE_OR_CLOSE:
+        if (p == end || *p != ',' || reader_inside_object(reader))
+            return NULL;
+        return ml_json_space_end(p + 1, end);
+    case EXPECT_KEY_OR_CLOSE:
+    case EXPECT_END:
+        return NULL;
+    }
+    ML_UNREACHABLE();
+}
+
+static enum ml_json_token token_of_start(char c)
+{
+    switch (c) {
+    case '"':
+        return ML_JSON_STRING;
+    case '{':
+        return ML_JSON_OBJECT;
+    case '[':
+        return ML_JSON_ARRAY;
+    case 't':
+        return ML_JSON_TRUE;
+    case 'f':
+        return ML_JSON_FALSE;
+    case 'n':
+        return ML_JSON_NULL;
+    default:
+        return ML_JSON_NUMBER;
+    }
+}
+
+/* The end of the object or array that comes next, whose span is known. */
+static const char *pass_span(struct ml_json_reader *reader)
 {
     const struct ml_json_span *span = &reader->spans->items[reader->span];
-    const char *end = reader->spans->text + span->end;
     reader->span = span->next;
-    reader->token = *start == '{' ? ML_JSON_OBJECT : ML_JSON_ARRAY;
-    reader_end_value(reader, end);
-    return (struct ml_str){start, (size_t)(end - start)};
+    return reader->spans->text + span->end;
 }
 
 struct ml_str ml_json_skip(struct ml_json_reader *reader)
@@ -489,21 +610,21 @@ struct ml_str ml_json_skip(struct ml_json_reader *reader)
     const struct ml_str none = {NULL, 0};
     if (reader->token == ML_JSON_ERROR)
         return none;
-    const char *start = next_value_start(reader);
-    if (reader->spans && start < reader->json.ptr + reader->json.len &&
-        (*start == '{' || *start == '['))
-        return reader_skip_span(reader, start);
-    size_t depth = reader->depth;
-    reader->token = reader_step(reader, MODE_CHECK);
-    if (reader->token <= ML_JSON_ERROR || reader->token == ML_JSON_KEY || reader->depth < depth)
+    const char *end = reader->json.ptr + reader->json.len;
+    const char *start = next_value_start(reader, end);
+    if (!start) {
+        ml_json_next(reader);
         return none;
-    while (reader->depth > depth) {
-        if (reader_step(reader, MODE_CHECK) == ML_JSON_ERROR) {
-            reader->token = ML_JSON_ERROR;
-            return none;
-        }
     }
-    return (struct ml_str){start, (size_t)(reader->json.ptr + reader->at - start)};
+    bool is_span = reader->spans && start < end && (*start == '{' || *start == '[');
+    const char *over = is_span ? pass_span(reader) : pass_value(reader, start, end);
+    if (!over) {
+        reader->token = ML_JSON_ERROR;
+        return none;
+    }
+    reader->token = token_of_start(*start);
+    reader_end_value(reader, over);
+    return (struct ml_str){start, (size_t)(over - start)};
 }
 
 struct ml_str ml_json_opened(const struct ml_json_reader *reader, size_t *out_span)

@@ -1,6 +1,7 @@
 /* Which parts of an object changed. */
 #include "kube/object_diff.h"
 
+#include "base/map.h"
 #include "codec/json.h"
 #include "codec/json_diff.h"
 
@@ -12,8 +13,9 @@ struct place {
     struct ml_str key;
 };
 
+/* The first walk over a difference finds its parts, a second one reports the fields. */
 struct walk {
-    ml_field_change_fn *each; /* NULL: only the parts are asked for */
+    ml_field_change_fn *each; /* NULL: the first one */
     void *context;
     unsigned parts;
 };
@@ -53,8 +55,11 @@ static void append_field_name(const struct place *place, struct ml_buf *out)
     if (place->parent)
         append_field_name(place->parent, out);
     bool plain = !memchr(place->key.ptr, '.', place->key.len);
-    ml_buf_printf(out, plain ? "%s" ML_STR_FMT : "%s[" ML_STR_FMT "]",
-                  plain && place->parent ? "." : "", ML_STR_ARG(place->key));
+    if (!plain || place->parent)
+        ml_buf_putc(out, plain ? '.' : '[');
+    ml_buf_append_str(out, place->key);
+    if (!plain)
+        ml_buf_putc(out, ']');
 }
 
 static void note_changed_field(struct walk *walk, const struct place *place, uint64_t value,
@@ -68,16 +73,22 @@ static void note_changed_field(struct walk *walk, const struct place *place, uin
         return;
     ML_AUTO(ml_buf_fini) struct ml_buf name = ML_BUF_INIT;
     append_field_name(place, &name);
-    const struct ml_field_change change = {part, ml_buf_str(&name), value, is_list};
+    const struct ml_field_change change = {part, ml_buf_str(&name), value, is_list, walk->parts};
     walk->each(walk->context, &change);
 }
 
+/* Only reported fields have a value. */
+static uint64_t hash_value(const struct walk *walk, struct ml_str text)
+{
+    return walk->each ? ml_hash(text) : 0;
+}
+
 /* The reader stands behind the '[' of a list. Passes over the rest, and returns its hash. */
-static uint64_t hash_list(struct ml_json_reader *reader)
+static uint64_t hash_list(const struct walk *walk, struct ml_json_reader *reader)
 {
     uint64_t hash = 1;
     for (struct ml_str element; (element = ml_json_skip(reader)).len > 0;)
-        hash = hash * 31 + ml_str_hash(element);
+        hash = hash * 31 + hash_value(walk, element);
     return hash;
 }
 
@@ -93,13 +104,22 @@ static bool walk_changes(struct walk *walk, const struct place *parent,
         has_members = true;
         enum ml_json_token token = ml_json_next(reader);
         if (token == ML_JSON_ARRAY)
-            note_changed_field(walk, &place, hash_list(reader), true);
+            note_changed_field(walk, &place, hash_list(walk, reader), true);
         else if (token != ML_JSON_OBJECT)
-            note_changed_field(walk, &place, ml_str_hash(reader->text) + (uint64_t)token, false);
+            note_changed_field(walk, &place, hash_value(walk, reader->text) + (uint64_t)token,
+                               false);
         else if (!walk_changes(walk, &place, reader))
             note_changed_field(walk, &place, 0, false);
     }
     return has_members;
+}
+
+static void walk_difference(struct walk *walk, struct ml_str difference)
+{
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    ml_json_reader_init(&reader, difference, 0);
+    if (ml_json_next(&reader) == ML_JSON_OBJECT)
+        walk_changes(walk, NULL, &reader);
 }
 
 unsigned ml_object_diff_each(const struct ml_object *old, const struct ml_object *new,
@@ -109,15 +129,16 @@ unsigned ml_object_diff_each(const struct ml_object *old, const struct ml_object
     ML_AUTO(ml_buf_fini) struct ml_buf after = ML_BUF_INIT;
     ML_AUTO(ml_buf_fini) struct ml_buf difference = ML_BUF_INIT;
     struct ml_err err = ML_ERR_INIT;
-    struct walk walk = {.each = each, .context = context};
+    struct walk walk = {.context = context};
+    bool has_number = ml_object_rv_number(old) != ML_RV_OPAQUE;
     ml_object_json(old, &before);
-    ml_object_json(new, &after);
-    if (ml_json_merge_diff(ml_buf_str(&before), ml_buf_str(&after), &difference, &err) < 0)
+    ml_object_json_as(new, ml_object_rv(has_number ? old : new), &after);
+    if (ml_json_merge_diff_checked(ml_buf_str(&before), ml_buf_str(&after), &difference, &err) < 0)
         return ML_PART_ALL;
-    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
-    ml_json_reader_init(&reader, ml_buf_str(&difference), 0);
-    if (ml_json_next(&reader) == ML_JSON_OBJECT)
-        walk_changes(&walk, NULL, &reader);
+    walk_difference(&walk, ml_buf_str(&difference));
+    walk.each = each;
+    if (each)
+        walk_difference(&walk, ml_buf_str(&difference));
     return walk.parts;
 }
 

@@ -548,9 +548,8 @@ struct visit {
     const struct ml_change *change;
     uint64_t object;
     size_t fields;
-    const char *author;     /* of somebody else's change, in words; NULL: not known */
-    bool is_edit;           /* by somebody else, in a field that is not slowed */
-    enum field_cause cause; /* of an own change */
+    const char *author; /* of somebody else's change, in words; NULL: not known */
+    bool is_edit;       /* by somebody else, in a field that is not slowed */
     struct field_verdict verdict;
     struct ml_buf slowed; /* as the fields of ml_slowed */
     struct ml_buf first;
@@ -588,12 +587,11 @@ static bool is_echo(struct ml_enqueue_filter *self, struct ml_str key,
                                                  ml_object_rv_number(change->new));
 }
 
-static bool is_status_only(const struct ml_change *change)
+/* `parts`: those that differ. */
+static bool is_status_only(const struct ml_change *change, unsigned parts)
 {
-    if (!change->reconciled || !change->old || !change->new)
-        return false;
-    return (ml_object_diff(change->old, change->new, NULL) &
-            ~(unsigned)(ML_PART_STATUS | ML_PART_GENERATION)) == 0;
+    return change->reconciled && change->old && change->new &&
+           (parts & ~(unsigned)(ML_PART_STATUS | ML_PART_GENERATION)) == 0;
 }
 
 /* ---- changes by others ---- */
@@ -690,6 +688,15 @@ static bool is_wish(const struct ml_change *change, const struct ml_field_change
     return field && change->reconciled == (field->part == ML_PART_STATUS);
 }
 
+/* Making and deleting objects one after the other is how many scripts go about their work. */
+static enum field_cause cause_of_own_change(const struct ml_key_pace *entry,
+                                            const struct ml_change *change, unsigned parts)
+{
+    if (is_status_only(change, parts))
+        return entry->asks_back ? FIELD_CAUSE_SELF : FIELD_CAUSE_OTHER;
+    return change->old && change->new ? FIELD_CAUSE_NOTED : FIELD_CAUSE_OTHER;
+}
+
 static void count_field(void *context, const struct ml_field_change *field)
 {
     struct visit *visit = context;
@@ -699,7 +706,7 @@ static void count_field(void *context, const struct ml_field_change *field)
     const struct field_change change = {
         .ref = ref_of(visit, field),
         .common = ml_hash(kind_of(visit->change)) * 31 + (field ? ml_hash(field->name) : 0),
-        .cause = visit->cause,
+        .cause = cause_of_own_change(entry, visit->change, field ? field->parts : ML_PART_ALL),
         .own = visit->change->reconciled,
         .is_wish = is_wish(visit->change, field),
         .by_edit = entry->by_edit,
@@ -749,29 +756,21 @@ static void slow_key(struct visit *visit, const struct ml_revision *revision, st
     entry->slowed = true;
 }
 
-/* Making and deleting objects one after the other is how many scripts go about their work. */
-static enum field_cause cause_of_own_change(const struct ml_key_pace *entry,
-                                            const struct ml_change *change, bool is_status)
-{
-    if (is_status)
-        return entry->asks_back ? FIELD_CAUSE_SELF : FIELD_CAUSE_OTHER;
-    return change->old && change->new ? FIELD_CAUSE_NOTED : FIELD_CAUSE_OTHER;
-}
-
-static void count_own_change(struct ml_enqueue_filter *self, const struct ml_revision *revision,
-                             struct ml_str key, const struct ml_change *change, bool is_status,
-                             struct ml_slowed *out)
+/* Returns the parts that differ. */
+static unsigned count_own_change(struct ml_enqueue_filter *self, const struct ml_revision *revision,
+                                 struct ml_str key, const struct ml_change *change,
+                                 struct ml_slowed *out)
 {
     ML_AUTO(visit_fini)
     struct visit visit = {.self = self, .entry = entry_get(self, key), .change = change};
-    visit.cause = cause_of_own_change(visit.entry, change, is_status);
-    visit_change(&visit, count_field);
+    unsigned parts = visit_change(&visit, count_field);
     if (visit.slowed.len > 0) {
         visit.entry->by_edit = false;
         if (!visit.entry->slowed)
             slow_key(&visit, revision, out);
     }
     entry_settle(self, visit.entry);
+    return parts;
 }
 
 /* The last ones are kept: the first of them may have been answered by the run itself. */
@@ -808,9 +807,8 @@ static enum effect judge_change(struct ml_enqueue_filter *self, const struct ml_
         note_change_by_other(self, revision, key, change, author);
         return WAKES;
     }
-    bool is_status = is_status_only(change);
-    count_own_change(self, revision, key, change, is_status, slowed);
-    if (!is_status)
+    unsigned parts = count_own_change(self, revision, key, change, slowed);
+    if (!is_status_only(change, parts))
         return WAKES;
     (void)ml_read_sets_matters(read_sets, revision, key, change, true);
     return WAKES_NOT;

@@ -126,11 +126,7 @@ ML_RAISES static void collect_reachable(lua_State *L, struct collection *found)
 ML_RAISES static void keep_digests(lua_State *L, const struct collection *found)
 {
     uint64_t *digests = lua_newuserdatauv(L, found->count * sizeof(*digests), 0);
-    for (size_t i = 0; i < found->count; i++) {
-        lua_rawgeti(L, found->array, (lua_Integer)i + 1);
-        digests[i] = moonloop_lua_digest(L, -1);
-        lua_pop(L, 1);
-    }
+    moonloop_lua_digests(L, found->array, digests, found->count);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &digests_key);
     lua_pushvalue(L, found->held);
     lua_rawseti(L, found->array, 0);
@@ -228,15 +224,11 @@ void script_check_outliving_state(struct ml_script *script)
     lua_rawgetp(L, LUA_REGISTRYINDEX, &array_key);
     lua_rawgetp(L, LUA_REGISTRYINDEX, &digests_key);
     const uint64_t *digests = lua_touserdata(L, -1);
-    for (size_t i = 0; i < script->outliving_count && !script->outliving_change[0]; i++) {
-        lua_rawgeti(L, array, (lua_Integer)i + 1);
-        bool is_changed = moonloop_lua_digest(L, -1) != digests[i];
-        if (is_changed && lua_istable(L, -1))
-            name_table(L, script, array);
-        else if (is_changed)
-            name_function(L, script);
-        lua_pop(L, 1);
-    }
+    size_t changed = moonloop_lua_changed(L, array, digests, script->outliving_count);
+    if (changed > 0 && lua_rawgeti(L, array, (lua_Integer)changed) == LUA_TTABLE)
+        name_table(L, script, array);
+    else if (changed > 0)
+        name_function(L, script);
     lua_settop(L, top);
 }
 
