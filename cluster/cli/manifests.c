@@ -453,26 +453,17 @@ static const struct ml_option options[] = {
      offsetof(struct manifests, cert_manager)},
 };
 
-static int read_definitions(struct manifests *self)
-{
-    struct ml_err err = ML_ERR_INIT;
-    for (size_t i = 0; i < self->crd_paths.count; i++) {
-        if (ml_crds_read(&self->crds, self->crd_paths.values[i], &err) == 0)
-            continue;
-        ml_print_line(stderr, "%s", err.message);
-        return MOONLOOP_EXIT_BAD;
-    }
-    return MOONLOOP_EXIT_OK;
-}
-
 static int run(void *values, char **argv, struct ml_err *err)
 {
     struct manifests *self = values;
+    struct ml_err shown = ML_ERR_INIT; /* of files: printed without the name of the command */
+    int code = MOONLOOP_EXIT_BAD;
     (void)argv;
     if (check(self, err) < 0)
         return MOONLOOP_EXIT_USAGE;
-    int code = read_definitions(self);
-    if (code == MOONLOOP_EXIT_OK)
+    if (ml_crds_read(&self->crds, &self->crd_paths, &shown) < 0)
+        fail(self, &shown);
+    else
         code = print_all(self);
     manifests_fini(self);
     return code;
