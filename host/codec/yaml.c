@@ -787,7 +787,7 @@ static int write_sequence(struct writer *writer, struct ml_yaml_node *node)
 static int write_real(struct writer *writer, const struct ml_yaml_node *node, double value)
 {
     if (isfinite(value)) {
-        ml_yaml_put_real(writer->out, value);
+        ml_json_go_float64(writer->out, value);
         return 0;
     }
     int r = ml_yaml_fail(writer->fault, ML_EINVALID, node, "json: unsupported value: %s",

@@ -1,10 +1,11 @@
-/* The values of scalars: YAML 1.1 as Kubernetes' reader has it, and numbers as Go writes them.
+/* The values of scalars: YAML 1.1 as Kubernetes' reader has it.
  *
  * Rules: go.yaml.in/yaml/v2 resolve.go (resolve, parseTimestamp) and decode.go (scalar); Go's
- * strconv (ParseInt with base 0, ParseFloat, FormatFloat) and encoding/json (floats). */
+ * strconv (ParseInt with base 0, ParseFloat). */
 #include "codec/yaml_scalar.h"
 
 #include "codec/base64.h"
+#include "codec/json.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -24,8 +25,6 @@ int ml_yaml_fail(struct ml_yaml_fault *fault, int kind, const struct ml_yaml_nod
 }
 
 /* ---- numbers ---- */
-
-#define DIGITS_MAX 17 /* that tell a double */
 
 static bool is_digit(char c)
 {
@@ -173,97 +172,14 @@ static bool find_number(struct ml_str text, struct ml_yaml_value *out)
     return found;
 }
 
-/* ---- writing ---- */
-
-/* The fewest digits that tell a number, and the place of its point: 0.digits times 10^point. */
-struct digits {
-    bool negative;
-    char text[DIGITS_MAX + 1];
-    int len, point;
-};
-
-static void find_digits(double value, bool is_single, struct digits *out)
-{
-    char text[DIGITS_MAX + 16];
-    int precision = 0;
-    for (; precision < DIGITS_MAX; precision++) {
-        snprintf(text, sizeof text, "%.*e", precision, value);
-        double back = strtod(text, NULL);
-        if (is_single ? (float)back == (float)value : back == value)
-            break;
-    }
-    const char *at = text;
-    *out = (struct digits){.negative = *at == '-'};
-    for (at += out->negative; *at != 'e'; at++)
-        if (*at != '.')
-            out->text[out->len++] = *at;
-    out->point = value != 0 ? (int)strtol(at + 1, NULL, 10) + 1 : 1;
-    while (out->len > 1 && out->text[out->len - 1] == '0')
-        out->len--;
-}
-
-static void put_zeros(struct ml_buf *out, int count)
-{
-    while (count-- > 0)
-        ml_buf_putc(out, '0');
-}
-
-/* 1200, 1.5, 0.0001 */
-static void put_plain(struct ml_buf *out, const struct digits *digits)
-{
-    int whole = ML_MAX(ML_MIN(digits->point, digits->len), 0);
-    if (digits->point <= 0)
-        ml_buf_putc(out, '0');
-    ml_buf_append(out, digits->text, (size_t)whole);
-    put_zeros(out, digits->point - digits->len);
-    if (digits->len == whole)
-        return;
-    ml_buf_putc(out, '.');
-    put_zeros(out, -digits->point);
-    ml_buf_append(out, digits->text + whole, (size_t)(digits->len - whole));
-}
-
-/* 1.5e+21, with at least `width` digits in the exponent */
-static void put_exponent(struct ml_buf *out, const struct digits *digits, int width)
-{
-    int exponent = digits->point - 1;
-    ml_buf_append(out, digits->text, 1);
-    if (digits->len > 1)
-        ml_buf_putc(out, '.');
-    ml_buf_append(out, digits->text + 1, (size_t)digits->len - 1);
-    ml_buf_printf(out, "e%c%0*d", exponent < 0 ? '-' : '+', width, abs(exponent));
-}
-
-void ml_yaml_put_real(struct ml_buf *out, double value)
-{
-    struct digits digits;
-    find_digits(value, false, &digits);
-    if (digits.negative)
-        ml_buf_putc(out, '-');
-    if (value != 0 && (fabs(value) < 1e-6 || fabs(value) >= 1e21))
-        put_exponent(out, &digits, 1);
-    else
-        put_plain(out, &digits);
-}
-
 void ml_yaml_put_real_key(struct ml_buf *out, double value)
 {
-    struct digits digits;
-    if (isnan(value)) {
+    if (isnan(value))
         ml_buf_puts(out, ".nan");
-        return;
-    }
-    if (isinf((float)value)) {
+    else if (isinf((float)value))
         ml_buf_puts(out, value < 0 ? "-.inf" : ".inf");
-        return;
-    }
-    find_digits((float)value, true, &digits);
-    if (digits.negative)
-        ml_buf_putc(out, '-');
-    if (digits.point < -3 || digits.point > 6)
-        put_exponent(out, &digits, 2);
     else
-        put_plain(out, &digits);
+        ml_json_go_float32(out, (float)value);
 }
 
 /* ---- scalars ---- */

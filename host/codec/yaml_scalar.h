@@ -59,9 +59,7 @@ struct ml_yaml_value {
 ML_NODISCARD int ml_yaml_resolve(const struct ml_yaml_node *node, struct ml_buf *binary,
                                  struct ml_yaml_value *out, struct ml_yaml_fault *fault);
 
-/* A finite number as Go's encoding/json writes it: 1, 0.5, 1e+21. */
-void ml_yaml_put_real(struct ml_buf *out, double value);
-/* One as a key: in the fewest digits that a float32 is told by; .inf, -.inf, .nan. */
+/* A number as a key: in the fewest digits that a float32 is told by; .inf, -.inf, .nan. */
 void ml_yaml_put_real_key(struct ml_buf *out, double value);
 
 /* Fills the fault's error; `named_line` is left 0. Returns `kind`. */
