@@ -5,112 +5,13 @@
 #include "cluster/cli/commands.h"
 #include "codec/json.h"
 #include "codec/json_diff.h"
+#include "codec/yaml.h"
 #include "include/moonloop.h"
 #include "operator/load.h"
 #include "operator/webhook_manifests.h"
 #include "operator/webhooks.h"
 
 #include <stdio.h>
-#include <strings.h>
-
-/* ---- JSON as YAML for people: block style, in the order of the text ---- */
-
-#define INDENT_MAX 256
-
-static const char *const words[] = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"};
-
-/* May it stand without quotes, and be read as this string? */
-static bool is_plain(struct ml_str text)
-{
-    if (text.len == 0 || strspn(text.ptr, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                          "0123456789./_-") < text.len)
-        return false;
-    bool begins = (text.ptr[0] >= 'a' && text.ptr[0] <= 'z') ||
-                  (text.ptr[0] >= 'A' && text.ptr[0] <= 'Z');
-    for (size_t i = 0; i < ML_COUNT(words); i++)
-        if (text.len == strlen(words[i]) && strncasecmp(text.ptr, words[i], text.len) == 0)
-            return false;
-    return begins;
-}
-
-static void print_text(FILE *out, struct ml_str text)
-{
-    ML_AUTO(ml_buf_fini) struct ml_buf quoted = ML_BUF_INIT;
-    ML_AUTO_FREE char *copy = ml_str_dup(text); /* terminated, for strspn */
-    struct ml_json_writer writer;
-    if (is_plain((struct ml_str){copy, text.len})) {
-        fputs(copy, out);
-        return;
-    }
-    ml_json_writer_init(&writer, &quoted);
-    ml_json_string(&writer, text);
-    fputs(ml_buf_cstr(&quoted), out);
-}
-
-static void print_value(FILE *out, struct ml_json_reader *reader, int indent, bool in_list);
-
-static void print_members(FILE *out, struct ml_json_reader *reader, int indent, bool in_list)
-{
-    bool first = true;
-    while (ml_json_next(reader) == ML_JSON_KEY) {
-        if (!first || !in_list)
-            fprintf(out, "\n%*s", indent, "");
-        first = false;
-        print_text(out, reader->text);
-        fputc(':', out);
-        ml_json_next(reader);
-        print_value(out, reader, indent + 2, false);
-    }
-    if (first)
-        fputs(in_list ? "{}" : " {}", out);
-}
-
-/* Elements stand below their key, not indented further, as kubectl prints them. */
-static void print_elements(FILE *out, struct ml_json_reader *reader, int indent)
-{
-    bool first = true;
-    while (ml_json_next(reader) != ML_JSON_ARRAY_END && reader->token != ML_JSON_ERROR) {
-        fprintf(out, "\n%*s- ", ML_MAX(indent - 2, 0), "");
-        print_value(out, reader, indent, true);
-        first = false;
-    }
-    if (first)
-        fputs(" []", out);
-}
-
-/* Behind "key:" or "- ". */
-static void print_value(FILE *out, struct ml_json_reader *reader, int indent, bool in_list)
-{
-    indent = ML_MIN(indent, INDENT_MAX);
-    if (reader->token == ML_JSON_OBJECT) {
-        print_members(out, reader, indent, in_list);
-        return;
-    }
-    if (reader->token == ML_JSON_ARRAY) {
-        print_elements(out, reader, indent);
-        return;
-    }
-    fputs(in_list ? "" : " ", out);
-    if (reader->token == ML_JSON_STRING)
-        print_text(out, reader->text);
-    else if (reader->token == ML_JSON_TRUE || reader->token == ML_JSON_FALSE)
-        fputs(reader->token == ML_JSON_TRUE ? "true" : "false", out);
-    else if (reader->token == ML_JSON_NULL)
-        fputs("null", out);
-    else
-        fprintf(out, ML_STR_FMT, ML_STR_ARG(reader->text));
-}
-
-/* `json` has been checked. A document of a stream: begins with "---". */
-static void print_yaml(FILE *out, struct ml_str json)
-{
-    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
-    ml_json_reader_init(&reader, json, 0);
-    fputs("---", out);
-    ml_json_next(&reader);
-    print_value(out, &reader, 0, false);
-    fputc('\n', out);
-}
 
 /* ---- the command ---- */
 
@@ -139,9 +40,20 @@ static void begin_document(struct manifests *self)
     ml_json_writer_init(&self->writer, &self->document);
 }
 
+static void fail(struct manifests *self, const struct ml_err *err)
+{
+    self->bad++;
+    ml_print_line(stderr, "%s", err->message);
+}
+
 static void end_document(struct manifests *self)
 {
-    print_yaml(stdout, ml_buf_str(&self->document));
+    ML_AUTO(ml_buf_fini) struct ml_buf yaml = ML_BUF_INIT;
+    struct ml_err err = ML_ERR_INIT;
+    if (ml_yaml_write(ml_buf_str(&self->document), ML_YAML_WORDS, NULL, &yaml, &err) < 0)
+        fail(self, &err);
+    else
+        printf("---\n%s", ml_buf_cstr(&yaml));
 }
 
 static void put_text(struct manifests *self, const char *key, const char *text)
@@ -301,12 +213,6 @@ static char *plural_of(const struct manifests *self, const struct ml_gvk *gvk)
     return plural;
 }
 
-static void fail(struct manifests *self, const struct ml_err *err)
-{
-    self->bad++;
-    ml_print_line(stderr, "%s", err->message);
-}
-
 /* The document is the conversion alone: it takes the place of that in the definition, if this is
  * known. Server-side apply of a part would take the rest away from who applied the whole by the
  * same name, as kubectl does even for what was applied client-side. */
@@ -453,26 +359,17 @@ static const struct ml_option options[] = {
      offsetof(struct manifests, cert_manager)},
 };
 
-static int read_definitions(struct manifests *self)
-{
-    struct ml_err err = ML_ERR_INIT;
-    for (size_t i = 0; i < self->crd_paths.count; i++) {
-        if (ml_crds_read(&self->crds, self->crd_paths.values[i], &err) == 0)
-            continue;
-        ml_print_line(stderr, "%s", err.message);
-        return MOONLOOP_EXIT_BAD;
-    }
-    return MOONLOOP_EXIT_OK;
-}
-
 static int run(void *values, char **argv, struct ml_err *err)
 {
     struct manifests *self = values;
+    struct ml_err shown = ML_ERR_INIT; /* of files: printed without the name of the command */
+    int code = MOONLOOP_EXIT_BAD;
     (void)argv;
     if (check(self, err) < 0)
         return MOONLOOP_EXIT_USAGE;
-    int code = read_definitions(self);
-    if (code == MOONLOOP_EXIT_OK)
+    if (ml_crds_read(&self->crds, &self->crd_paths, &shown) < 0)
+        fail(self, &shown);
+    else
         code = print_all(self);
     manifests_fini(self);
     return code;

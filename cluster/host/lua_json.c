@@ -1,7 +1,6 @@
 /* host.json for the server's Lua, and its values. An object is a plain table; an array carries a
  * shared, empty metatable as its mark; null is a light userdata. */
 #include <math.h>
-#include <stdio.h>
 
 #include "cluster/host/server_lua_internal.h"
 
@@ -290,7 +289,6 @@ int binding_decode_json(lua_State *L, struct ml_str text, bool duplicates, struc
 #define MEMBERS_KEPT  1000 /* values of an object on the stack, which has an end */
 #define MEMBERS_SORT  12   /* up to so many, insertion sort is fastest */
 #define PATH_TEXT_MAX 200  /* bytes of a message */
-#define DIGITS_MAX    17   /* of a double, so that it reads back the same */
 
 struct json_member {
     struct ml_str key;
@@ -406,44 +404,6 @@ static bool encode_open_table(struct encoding *encoding, int index)
     return opened;
 }
 
-/* The shortest digits that read back the same, as d.ddde±dd. Returns where the 'e' stands. */
-static char *format_shortest_digits(double value, char *text, size_t size)
-{
-    int digits = 1;
-    do
-        snprintf(text, size, "%.*e", digits - 1, value);
-    while (digits++ < DIGITS_MAX && strtod(text, NULL) != value);
-    return strchr(text, 'e');
-}
-
-/* As Go's encoding/json writes a float64: those digits, padded with zeros; with an exponent only
- * below 1e-6 and from 1e21 on. */
-static void encode_real(struct encoding *encoding, double value)
-{
-    char text[32], plain[64];
-    double magnitude = fabs(value);
-    char *exponent = format_shortest_digits(magnitude, text, sizeof text);
-    int power = atoi(exponent + 1);
-    const char *sign = signbit(value) ? "-" : "";
-    *exponent = '\0';
-    if (magnitude != 0 && (magnitude < 1e-6 || magnitude >= 1e21)) {
-        snprintf(plain, sizeof plain, "%s%se%+d", sign, text, power);
-        ml_json_raw(&encoding->writer, ml_str_of(plain));
-        return;
-    }
-    int count = 1; /* of digits, without the point */
-    for (char *c = text + 2; c < exponent; c++)
-        text[count++] = *c;
-    text[count] = '\0';
-    if (power < 0)
-        snprintf(plain, sizeof plain, "%s0.%.*d%s", sign, -power - 1, 0, text);
-    else if (power >= count - 1)
-        snprintf(plain, sizeof plain, "%s%s%.*d", sign, text, power - count + 1, 0);
-    else
-        snprintf(plain, sizeof plain, "%s%.*s.%s", sign, power + 1, text, text + power + 1);
-    ml_json_raw(&encoding->writer, ml_str_of(plain));
-}
-
 static bool encode_number(struct encoding *encoding, int index)
 {
     if (lua_isinteger(encoding->L, index)) {
@@ -453,7 +413,8 @@ static bool encode_number(struct encoding *encoding, int index)
     double value = lua_tonumber(encoding->L, index);
     if (!isfinite(value))
         return refuse_value(encoding, "a number that is infinite or not a number");
-    encode_real(encoding, value);
+    ml_json_raw(&encoding->writer, ML_STR("")); /* with the comma that is due */
+    ml_json_go_float64(encoding->writer.out, value);
     return true;
 }
 

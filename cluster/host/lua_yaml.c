@@ -91,10 +91,25 @@ ML_RAISES static int yaml_to_json(lua_State *L)
     return r == 0 ? 2 : binding_push_error(L, err.message);
 }
 
+/* encode(value) -> text; raises for what JSON or YAML cannot hold */
+ML_RAISES static int yaml_encode(lua_State *L)
+{
+    struct ml_server_lua *lua = server_lua_of(L);
+    struct ml_err err;
+    luaL_checkany(L, 1);
+    ml_buf_clear(&lua->work);
+    if (binding_encode_json(L, 1, &err) < 0 ||
+        ml_yaml_write(ml_buf_str(&lua->encoder.out), ML_YAML_SENTENCES, NULL, &lua->work, &err) < 0)
+        return luaL_error(L, "yaml.encode: %s", err.message);
+    lua_pushlstring(L, lua->work.ptr, lua->work.len);
+    return 1;
+}
+
 int binding_open_yaml(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"decode", yaml_decode},
                                          {"documents", yaml_documents},
+                                         {"encode", yaml_encode},
                                          {"to_json", yaml_to_json},
                                          {NULL, NULL}};
     luaL_newlib(L, functions);

@@ -168,11 +168,9 @@ static int check_paths(const struct check_values *values, ml_find_wrong_reads *f
 {
     struct ml_err err = ML_ERR_INIT;
     ML_AUTO(ml_crds_fini) struct ml_crds crds = {0};
-    for (size_t i = 0; i < values->crd_paths.count; i++) {
-        if (ml_crds_read(&crds, values->crd_paths.values[i], &err) < 0) {
-            ml_print_line(stderr, "%s", err.message);
-            return MOONLOOP_EXIT_BAD;
-        }
+    if (ml_crds_read(&crds, &values->crd_paths, &err) < 0) {
+        ml_print_line(stderr, "%s", err.message);
+        return MOONLOOP_EXIT_BAD;
     }
     struct check check = {.crds = values->crd_paths.count ? &crds : NULL,
                           .crd_paths = &values->crd_paths,

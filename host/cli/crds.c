@@ -22,8 +22,9 @@ static void add_version(struct ml_crds *crds, const char *group, const char *kin
     };
 }
 
-static void add_manifest(struct ml_crds *crds, struct ml_str json)
+static void add_manifest(void *context, struct ml_str json)
 {
+    struct ml_crds *crds = context;
     ML_AUTO_FREE char *what = ml_json_find_string(json, "kind", NULL);
     ML_AUTO_FREE char *group = ml_json_find_string(json, "spec", "group", NULL);
     ML_AUTO_FREE char *kind = ml_json_find_string(json, "spec", "names", "kind", NULL);
@@ -43,7 +44,9 @@ static void add_manifest(struct ml_crds *crds, struct ml_str json)
         add_version(crds, group, kind, plural, version);
 }
 
-int ml_crds_read(struct ml_crds *crds, const char *path, struct ml_err *err)
+/* Calls `each` for each manifest of the file or folder, as JSON. */
+static int read_manifests(const char *path, void (*each)(void *context, struct ml_str json),
+                          void *context, struct ml_err *err)
 {
     ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
     int r = ml_files_read(&files, &ml_files_manifests, path, err);
@@ -58,29 +61,27 @@ int ml_crds_read(struct ml_crds *crds, const char *path, struct ml_err *err)
         if (ml_yaml_to_json(files.files[i].text, JSON_MAX, &json, err) < 0)
             return ml_err_wrap(err, "%s: " ML_STR_FMT, path, ML_STR_ARG(files.files[i].name));
         for (struct ml_str rest = ml_buf_str(&json); rest.len;)
-            add_manifest(crds, ml_str_cut(&rest, '\n'));
+            each(context, ml_str_cut(&rest, '\n'));
     }
     return 0;
 }
 
+int ml_crds_read(struct ml_crds *crds, const struct ml_option_list *paths, struct ml_err *err)
+{
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < paths->count; i++)
+        r = read_manifests(paths->values[i], add_manifest, crds, err);
+    return r;
+}
+
+static void put_manifest(void *writer, struct ml_str json)
+{
+    ml_json_raw(writer, json);
+}
+
 int ml_crds_put(struct ml_json_writer *writer, const char *path, struct ml_err *err)
 {
-    ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
-    int r = ml_files_read(&files, &ml_files_manifests, path, err);
-    if (r < 0)
-        return r;
-    if (files.refused_count) {
-        *err = files.refused[0].err;
-        return err->kind;
-    }
-    for (size_t i = 0; i < files.count; i++) {
-        ML_AUTO(ml_buf_fini) struct ml_buf json = ML_BUF_INIT;
-        if (ml_yaml_to_json(files.files[i].text, JSON_MAX, &json, err) < 0)
-            return ml_err_wrap(err, "%s: " ML_STR_FMT, path, ML_STR_ARG(files.files[i].name));
-        for (struct ml_str rest = ml_buf_str(&json); rest.len;)
-            ml_json_raw(writer, ml_str_cut(&rest, '\n'));
-    }
-    return 0;
+    return read_manifests(path, put_manifest, writer, err);
 }
 
 void ml_crds_fini(struct ml_crds *crds)

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/err.h"
-#include "codec/json.h"
+#include "cli/command.h"
 #include "kube/kind.h"
 
 struct ml_crd_kind {
@@ -19,9 +19,10 @@ struct ml_crds {
     size_t definition_count;
 };
 
-/* Adds the CRDs of a YAML file, or of the manifests of a folder; others in them are passed over.
+/* Adds the CRDs of YAML files, or of the manifests of folders; others in them are passed over.
  * ML_EINVALID, ML_EIO: a file cannot be read, or is no YAML. */
-ML_NODISCARD int ml_crds_read(struct ml_crds *crds, const char *path, struct ml_err *err);
+ML_NODISCARD int ml_crds_read(struct ml_crds *crds, const struct ml_option_list *paths,
+                              struct ml_err *err);
 void ml_crds_fini(struct ml_crds *crds);
 
 /* Appends all manifests of the file or folder as JSON values to the array that is being written.

@@ -113,3 +113,8 @@ void ml_json_put_string(struct ml_json_writer *writer, const char *key, struct m
 void ml_json_put_int(struct ml_json_writer *writer, const char *key, int64_t value);
 void ml_json_put_bool(struct ml_json_writer *writer, const char *key, bool value);
 void ml_json_put_raw(struct ml_json_writer *writer, const char *key, struct ml_str json);
+
+/* Appends a finite number as Go writes it: encoding/json a float64 (1, 0.5, 1e+21), and strconv, in
+ * the form 'g', a float32 (1, 0.5, 1e+06). */
+void ml_json_go_float64(struct ml_buf *out, double value);
+void ml_json_go_float32(struct ml_buf *out, float value);

@@ -163,3 +163,90 @@ void ml_json_put_raw(struct ml_json_writer *writer, const char *key, struct ml_s
     ml_json_key(writer, ml_str_of(key));
     ml_json_raw(writer, json);
 }
+
+/* ---- numbers as Go writes them (strconv.FormatFloat) ---- */
+
+#define DIGITS_MAX 17 /* that tell a double */
+
+/* The fewest digits that tell a number, and the place of its point: 0.digits times 10^point. */
+struct digits {
+    bool negative;
+    char text[DIGITS_MAX + 1];
+    int len, point;
+};
+
+static void find_digits(double value, bool is_single, struct digits *out)
+{
+    char text[DIGITS_MAX + 16];
+    int precision = 0;
+    for (; precision < DIGITS_MAX; precision++) {
+        snprintf(text, sizeof text, "%.*e", precision, value);
+        double back = strtod(text, NULL);
+        if (is_single ? (float)back == (float)value : back == value)
+            break;
+    }
+    const char *at = text;
+    *out = (struct digits){.negative = *at == '-'};
+    for (at += out->negative; *at != 'e'; at++)
+        if (*at != '.')
+            out->text[out->len++] = *at;
+    out->point = value != 0 ? (int)strtol(at + 1, NULL, 10) + 1 : 1;
+    while (out->len > 1 && out->text[out->len - 1] == '0')
+        out->len--;
+}
+
+static void put_zeros(struct ml_buf *out, int count)
+{
+    while (count-- > 0)
+        ml_buf_putc(out, '0');
+}
+
+/* 1200, 1.5, 0.0001 */
+static void put_plain(struct ml_buf *out, const struct digits *digits)
+{
+    int whole = ML_MAX(ML_MIN(digits->point, digits->len), 0);
+    if (digits->point <= 0)
+        ml_buf_putc(out, '0');
+    ml_buf_append(out, digits->text, (size_t)whole);
+    put_zeros(out, digits->point - digits->len);
+    if (digits->len == whole)
+        return;
+    ml_buf_putc(out, '.');
+    put_zeros(out, -digits->point);
+    ml_buf_append(out, digits->text + whole, (size_t)(digits->len - whole));
+}
+
+/* 1.5e+21, with at least `width` digits in the exponent */
+static void put_exponent(struct ml_buf *out, const struct digits *digits, int width)
+{
+    int exponent = digits->point - 1;
+    ml_buf_append(out, digits->text, 1);
+    if (digits->len > 1)
+        ml_buf_putc(out, '.');
+    ml_buf_append(out, digits->text + 1, (size_t)digits->len - 1);
+    ml_buf_printf(out, "e%c%0*d", exponent < 0 ? '-' : '+', width, abs(exponent));
+}
+
+void ml_json_go_float64(struct ml_buf *out, double value)
+{
+    struct digits digits;
+    find_digits(value, false, &digits);
+    if (digits.negative)
+        ml_buf_putc(out, '-');
+    if (value != 0 && (fabs(value) < 1e-6 || fabs(value) >= 1e21))
+        put_exponent(out, &digits, 1);
+    else
+        put_plain(out, &digits);
+}
+
+void ml_json_go_float32(struct ml_buf *out, float value)
+{
+    struct digits digits;
+    find_digits(value, true, &digits);
+    if (digits.negative)
+        ml_buf_putc(out, '-');
+    if (digits.point < -3 || digits.point > 6)
+        put_exponent(out, &digits, 2);
+    else
+        put_plain(out, &digits);
+}

@@ -1,7 +1,8 @@
-/* L1 codec. YAML (libyaml) to JSON, as kubectl and kube-apiserver read it: scalars, merge keys,
- * tags and keys have the meaning that sigs.k8s.io/yaml gives them (docs/decisions/0011-yaml.md), so
- * that a manifest means the same here and there. `0644` is 420, `1_000` is 1000, `yes`, `on` and
- * `y` are true, `<<` merges, `!!binary` is decoded, an unknown tag says nothing. Times stay text.
+/* L1 codec. JSON to YAML, and YAML (libyaml) to JSON, as kubectl and kube-apiserver read it:
+ * scalars, merge keys, tags and keys have the meaning that sigs.k8s.io/yaml gives them
+ * (docs/decisions/0011-yaml.md), so that a manifest means the same here and there. `0644` is 420,
+ * `1_000` is 1000, `yes`, `on` and `y` are true, `<<` merges, `!!binary` is decoded, an unknown tag
+ * says nothing. Times stay text.
  *
  * Limits, of one document: ML_JSON_DEPTH_MAX levels, 10,000 anchors, 100 directives; what aliases
  * add has at most 1 MiB and the length of the text, and at most the share of the whole that
@@ -24,9 +25,9 @@
 ML_NODISCARD int ml_yaml_document(struct ml_str text, size_t json_max, struct ml_buf *out,
                                   struct ml_buf *duplicates, struct ml_err *err);
 
-/* Charges somebody for the reading of a text: its author and the caller may take no more than their
- * share. `go_on` is asked for each document and node, with the bytes of memory that the reader
- * holds; false ends the reading with ML_ELIMIT. */
+/* Charges somebody for the reading or writing of a text: its author and the caller may take no more
+ * than their share. `go_on` is asked for each document and node, with the bytes of memory that the
+ * reader holds, or that the result has grown by; false ends the work with ML_ELIMIT. */
 struct ml_yaml_watch {
     bool (*go_on)(void *context, size_t held);
     void *context;
@@ -60,3 +61,17 @@ ML_NODISCARD int ml_yaml_stream_next(struct ml_yaml_stream *stream, size_t json_
  * Errors as those of ml_yaml_stream_next; `json_max` holds for all together. */
 ML_NODISCARD int ml_yaml_to_json(struct ml_str text, size_t json_max, struct ml_buf *out,
                                  struct ml_err *err);
+
+enum ml_yaml_style {
+    ML_YAML_SENTENCES, /* "bin/app -v" stands without quotes, and a text of several lines is a block
+                        */
+    ML_YAML_WORDS,     /* all texts but single words are quoted, and numbers keep their text */
+};
+
+/* Appends a JSON value as YAML in block style, with a line end; the keys of an object keep their
+ * order. `watch` NULL: nobody. ML_EINVALID: it is no JSON, or, in the style of sentences, has a
+ * number that is none of int64 or double. ML_ELIMIT: `out` is full. On failure a part of the text
+ * has been appended. */
+ML_NODISCARD int ml_yaml_write(struct ml_str json, enum ml_yaml_style style,
+                               const struct ml_yaml_watch *watch, struct ml_buf *out,
+                               struct ml_err *err);

@@ -1,11 +1,11 @@
-/* The values of scalars: YAML 1.1 as Kubernetes' reader has it, numbers as Go writes them, and
- * values as Go prints them in messages.
+/* The values of scalars: YAML 1.1 as Kubernetes' reader has it.
  *
  * Rules: go.yaml.in/yaml/v2 resolve.go (resolve, parseTimestamp) and decode.go (scalar); Go's
- * strconv (ParseInt with base 0, ParseFloat, FormatFloat) and encoding/json (floats). */
-#include "codec/yaml_internal.h"
+ * strconv (ParseInt with base 0, ParseFloat). */
+#include "codec/yaml_scalar.h"
 
 #include "codec/base64.h"
+#include "codec/json.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -25,8 +25,6 @@ int ml_yaml_fail(struct ml_yaml_fault *fault, int kind, const struct ml_yaml_nod
 }
 
 /* ---- numbers ---- */
-
-#define DIGITS_MAX 17 /* that tell a double */
 
 static bool is_digit(char c)
 {
@@ -174,97 +172,14 @@ static bool find_number(struct ml_str text, struct ml_yaml_value *out)
     return found;
 }
 
-/* ---- writing ---- */
-
-/* The fewest digits that tell a number, and the place of its point: 0.digits times 10^point. */
-struct digits {
-    bool negative;
-    char text[DIGITS_MAX + 1];
-    int len, point;
-};
-
-static void find_digits(double value, bool is_single, struct digits *out)
-{
-    char text[DIGITS_MAX + 16];
-    int precision = 0;
-    for (; precision < DIGITS_MAX; precision++) {
-        snprintf(text, sizeof text, "%.*e", precision, value);
-        double back = strtod(text, NULL);
-        if (is_single ? (float)back == (float)value : back == value)
-            break;
-    }
-    const char *at = text;
-    *out = (struct digits){.negative = *at == '-'};
-    for (at += out->negative; *at != 'e'; at++)
-        if (*at != '.')
-            out->text[out->len++] = *at;
-    out->point = value != 0 ? (int)strtol(at + 1, NULL, 10) + 1 : 1;
-    while (out->len > 1 && out->text[out->len - 1] == '0')
-        out->len--;
-}
-
-static void put_zeros(struct ml_buf *out, int count)
-{
-    while (count-- > 0)
-        ml_buf_putc(out, '0');
-}
-
-/* 1200, 1.5, 0.0001 */
-static void put_plain(struct ml_buf *out, const struct digits *digits)
-{
-    int whole = ML_MAX(ML_MIN(digits->point, digits->len), 0);
-    if (digits->point <= 0)
-        ml_buf_putc(out, '0');
-    ml_buf_append(out, digits->text, (size_t)whole);
-    put_zeros(out, digits->point - digits->len);
-    if (digits->len == whole)
-        return;
-    ml_buf_putc(out, '.');
-    put_zeros(out, -digits->point);
-    ml_buf_append(out, digits->text + whole, (size_t)(digits->len - whole));
-}
-
-/* 1.5e+21, with at least `width` digits in the exponent */
-static void put_exponent(struct ml_buf *out, const struct digits *digits, int width)
-{
-    int exponent = digits->point - 1;
-    ml_buf_append(out, digits->text, 1);
-    if (digits->len > 1)
-        ml_buf_putc(out, '.');
-    ml_buf_append(out, digits->text + 1, (size_t)digits->len - 1);
-    ml_buf_printf(out, "e%c%0*d", exponent < 0 ? '-' : '+', width, abs(exponent));
-}
-
-void ml_yaml_put_real(struct ml_buf *out, double value)
-{
-    struct digits digits;
-    find_digits(value, false, &digits);
-    if (digits.negative)
-        ml_buf_putc(out, '-');
-    if (value != 0 && (fabs(value) < 1e-6 || fabs(value) >= 1e21))
-        put_exponent(out, &digits, 1);
-    else
-        put_plain(out, &digits);
-}
-
 void ml_yaml_put_real_key(struct ml_buf *out, double value)
 {
-    struct digits digits;
-    if (isnan(value)) {
+    if (isnan(value))
         ml_buf_puts(out, ".nan");
-        return;
-    }
-    if (isinf((float)value)) {
+    else if (isinf((float)value))
         ml_buf_puts(out, value < 0 ? "-.inf" : ".inf");
-        return;
-    }
-    find_digits((float)value, true, &digits);
-    if (digits.negative)
-        ml_buf_putc(out, '-');
-    if (digits.point < -3 || digits.point > 6)
-        put_exponent(out, &digits, 2);
     else
-        put_plain(out, &digits);
+        ml_json_go_float32(out, (float)value);
 }
 
 /* ---- scalars ---- */
@@ -470,84 +385,4 @@ int ml_yaml_resolve(const struct ml_yaml_node *node, struct ml_buf *binary,
         return 0;
     }
     ML_UNREACHABLE();
-}
-
-/* ---- a value as Go prints it with %#v ---- */
-
-#define SHOWN_MAX ((size_t)ML_ERR_MESSAGE_MAX) /* longer than a message can be */
-
-static void put_quoted(struct ml_buf *out, struct ml_str text)
-{
-    static const char letters[] = "abtnvfr"; /* of 7 to 13 */
-    ml_buf_putc(out, '"');
-    for (size_t i = 0; i < text.len && out->len < SHOWN_MAX; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-        if (c == '"' || c == '\\')
-            ml_buf_printf(out, "\\%c", c);
-        else if (c >= 7 && c <= 13)
-            ml_buf_printf(out, "\\%c", letters[c - 7]);
-        else if (c < ' ' || c == 0x7f)
-            ml_buf_printf(out, "\\x%02x", c);
-        else
-            ml_buf_putc(out, (char)c);
-    }
-    ml_buf_putc(out, '"');
-}
-
-static void put_scalar(struct ml_buf *out, const struct ml_yaml_node *node)
-{
-    struct ml_yaml_value value;
-    struct ml_err err;
-    struct ml_yaml_fault fault = {.err = &err};
-    struct ml_buf binary = ML_BUF_INIT;
-    if (ml_yaml_resolve(node, &binary, &value, &fault) < 0)
-        value = (struct ml_yaml_value){.type = ML_YAML_IS_TEXT, .text = node->text};
-    switch (value.type) {
-    case ML_YAML_IS_NULL:
-        ml_buf_puts(out, "interface {}(nil)");
-        break;
-    case ML_YAML_IS_BOOL:
-        ml_buf_puts(out, value.truth ? "true" : "false");
-        break;
-    case ML_YAML_IS_INT:
-        ml_buf_printf(out, "%lld", (long long)value.integer);
-        break;
-    case ML_YAML_IS_NATURAL:
-        ml_buf_printf(out, "0x%llx", (unsigned long long)value.natural);
-        break;
-    case ML_YAML_IS_REAL:
-        ml_yaml_put_real_key(out, value.real);
-        break;
-    case ML_YAML_IS_TEXT:
-        put_quoted(out, value.text);
-        break;
-    }
-    ml_buf_fini(&binary);
-}
-
-static void put_children(struct ml_buf *out, const struct ml_yaml_tree *tree, uint32_t child,
-                         bool mapping)
-{
-    bool is_key = true;
-    for (uint32_t i = child; i && out->len < SHOWN_MAX; i = tree->nodes[i].next) {
-        if (i != child)
-            ml_buf_puts(out, mapping && !is_key ? ":" : ", ");
-        ml_yaml_put_go(out, tree, i);
-        is_key = !is_key;
-    }
-}
-
-void ml_yaml_put_go(struct ml_buf *out, const struct ml_yaml_tree *tree, uint32_t place)
-{
-    const struct ml_yaml_node *node = ml_yaml_named(tree, &tree->nodes[place]);
-    bool mapping = node->kind == ML_YAML_MAPPING;
-    if (out->len >= SHOWN_MAX)
-        return;
-    if (node->kind == ML_YAML_SCALAR) {
-        put_scalar(out, node);
-        return;
-    }
-    ml_buf_puts(out, mapping ? "map[interface {}]interface {}{" : "[]interface {}{");
-    put_children(out, tree, node->first, mapping);
-    ml_buf_putc(out, '}');
 }

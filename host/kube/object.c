@@ -590,8 +590,8 @@ bool ml_finalizers_have_any(const struct ml_object *object, const char *const *f
     return false;
 }
 
-static void write_finalizers(struct ml_json_writer *writer, const struct ml_object *object,
-                             struct ml_str finalizer, const char *const *former, bool add)
+void ml_finalizers_put(struct ml_json_writer *writer, const struct ml_object *object,
+                       struct ml_str finalizer, const char *const *former, bool add)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf json = ML_BUF_INIT;
     ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
@@ -606,17 +606,23 @@ static void write_finalizers(struct ml_json_writer *writer, const struct ml_obje
     ml_json_end_array(writer);
 }
 
+void ml_patch_begin(struct ml_json_writer *writer, struct ml_buf *out, struct ml_str uid,
+                    struct ml_str rv)
+{
+    ml_json_writer_init(writer, out);
+    ml_json_begin_object(writer);
+    ml_json_key(writer, ML_STR("metadata"));
+    ml_json_begin_object(writer);
+    ml_json_put_string(writer, "uid", uid);
+    ml_json_put_string(writer, "resourceVersion", rv);
+}
+
 void ml_finalizers_patch(const struct ml_object *object, struct ml_str rv, struct ml_str finalizer,
                          const char *const *former, bool add, struct ml_buf *out)
 {
     struct ml_json_writer writer;
-    ml_json_writer_init(&writer, out);
-    ml_json_begin_object(&writer);
-    ml_json_key(&writer, ML_STR("metadata"));
-    ml_json_begin_object(&writer);
-    ml_json_put_string(&writer, "uid", ml_object_uid(object));
-    ml_json_put_string(&writer, "resourceVersion", rv);
-    write_finalizers(&writer, object, finalizer, former, add);
+    ml_patch_begin(&writer, out, ml_object_uid(object), rv);
+    ml_finalizers_put(&writer, object, finalizer, former, add);
     ml_json_end_object(&writer);
     ml_json_end_object(&writer);
 }

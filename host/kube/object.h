@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "codec/json.h"
 #include "kube/dict.h"
 
 #define ML_OBJECT_SIZE_MAX ((size_t)8 * 1024 * 1024) /* of JSON, from the server */
@@ -64,11 +65,20 @@ bool ml_finalizers_have(const struct ml_object *object, struct ml_str finalizer)
 /* Has it one of these? The list ends with NULL. */
 bool ml_finalizers_have_any(const struct ml_object *object, const char *const *finalizers);
 
+/* Begins a JSON merge patch, which is appended to `out`: it fails with Conflict when the object's
+ * uid or resourceVersion is another by then. The writer is left in the patch's metadata; the caller
+ * ends both objects. */
+void ml_patch_begin(struct ml_json_writer *writer, struct ml_buf *out, struct ml_str uid,
+                    struct ml_str rv);
+
 /* Appends a JSON merge patch of the whole list, which adds `finalizer` at its end or removes it;
  * entries of others stay. Entries of `former`, a list that ends with NULL, or NULL, go in any
  * case. Preconditions: the object's uid, and `rv`, the resourceVersion of this list. */
 void ml_finalizers_patch(const struct ml_object *object, struct ml_str rv, struct ml_str finalizer,
                          const char *const *former, bool add, struct ml_buf *out);
+/* The list alone, as a member of the metadata under way. */
+void ml_finalizers_put(struct ml_json_writer *writer, const struct ml_object *object,
+                       struct ml_str finalizer, const char *const *former, bool add);
 
 /* ---- objects that belong to another one by an annotation ----
  *

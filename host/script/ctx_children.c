@@ -350,10 +350,12 @@ ML_RAISES static int recreate_child(lua_State *L)
  * made, so that none is lost whenever the process ends; the object has the controller's finalizer
  * from the same write on. moonloop/children.lua decides what is listed and deleted. */
 
+#define INVENTORY_NAME_MAX (sizeof(ML_TRACKED_INVENTORY) + 1 + SCRIPT_NAME_MAX)
+
 /* The text of the annotation of a controller of this name. */
 static struct ml_str find_inventory(struct ml_str json, const char *controller)
 {
-    char name[sizeof(ML_TRACKED_INVENTORY) + 1 + SCRIPT_NAME_MAX];
+    char name[INVENTORY_NAME_MAX];
     snprintf(name, sizeof name, "%s/%s", ML_TRACKED_INVENTORY, controller);
     return ml_tracked_annotation(json, name);
 }
@@ -384,31 +386,38 @@ ML_RAISES static int inventory(lua_State *L)
     return 2;
 }
 
-/* Writes the whole patch into script->body: guards, the finalizer, and the annotation, which an
- * empty text removes. Entries of former names go. */
+/* Of the annotations under way. An empty text removes it. */
+static void put_inventory(struct ml_json_writer *writer, const char *controller, struct ml_str text)
+{
+    char name[INVENTORY_NAME_MAX];
+    snprintf(name, sizeof name, "%s/%s", ML_TRACKED_INVENTORY, controller);
+    ml_json_key(writer, ml_str_of(name));
+    if (text.len > 0)
+        ml_json_string(writer, text);
+    else
+        ml_json_null(writer);
+}
+
+/* Writes the whole patch into script->body: guards, the finalizer, and the annotation. Entries of
+ * former names go. */
 static void make_inventory_patch(struct ml_run *run, struct ml_str text)
 {
     struct ml_script *script = run->thread.script;
     const struct ml_declaration *declaration = &script->declaration;
     const struct ml_object *object = run->thread.object;
-    struct ml_str rv = run->version ? ml_str_of(run->version) : ml_object_rv(object);
     struct ml_json_writer writer;
-    ml_buf_clear(&script->overlay);
     ml_buf_clear(&script->body);
-    ml_json_writer_init(&writer, &script->overlay);
-    if (text.len > 0)
-        ml_json_string(&writer, text);
-    else
-        ml_json_raw(&writer, ML_STR("null"));
-    ml_finalizers_patch(object, rv, ml_str_of(declaration->finalizer),
-                        declaration->former_finalizers, true, &script->body);
-    script->body.len -= strlen("}}"); /* of the metadata and of the object */
-    ml_buf_printf(&script->body, ",\"annotations\":{\"%s/%s\":" ML_STR_FMT, ML_TRACKED_INVENTORY,
-                  declaration->name, ML_STR_ARG(ml_buf_str(&script->overlay)));
+    ml_patch_begin(&writer, &script->body, ml_object_uid(object),
+                   run->version ? ml_str_of(run->version) : ml_object_rv(object));
+    ml_finalizers_put(&writer, object, ml_str_of(declaration->finalizer),
+                      declaration->former_finalizers, true);
+    ml_json_key(&writer, ML_STR("annotations"));
+    ml_json_begin_object(&writer);
+    put_inventory(&writer, declaration->name, text);
     for (size_t i = 0; declaration->formerly[i]; i++)
-        ml_buf_printf(&script->body, ",\"%s/%s\":null", ML_TRACKED_INVENTORY,
-                      declaration->formerly[i]);
-    ml_buf_puts(&script->body, "}}}");
+        put_inventory(&writer, declaration->formerly[i], ML_STR(""));
+    for (int open = 3; open > 0; open--)
+        ml_json_end_object(&writer);
 }
 
 ML_RAISES static int inventory_written(lua_State *L, int status ML_UNUSED,

@@ -550,10 +550,11 @@ ML_RAISES static void guard_patch(lua_State *L, const struct write_target *targe
 {
     struct ml_script *script = script_of(L);
     struct ml_buf *guard = &script->opened;
-    struct ml_str rv = version_of(script_thread_of(L)->run, target);
-    ml_buf_clear(guard); /* both stand between quotes in the object's JSON: they need no escapes */
-    ml_buf_printf(guard, "{\"metadata\":{\"uid\":\"" ML_STR_FMT "\"", ML_STR_ARG(target->uid));
-    ml_buf_printf(guard, ",\"resourceVersion\":\"" ML_STR_FMT "\"}}", ML_STR_ARG(rv));
+    struct ml_json_writer writer;
+    ml_buf_clear(guard);
+    ml_patch_begin(&writer, guard, target->uid, version_of(script_thread_of(L)->run, target));
+    ml_json_end_object(&writer);
+    ml_json_end_object(&writer);
     ctx_merge_into_body(L, PATCH_CALL, &script->overlay, guard);
 }
 

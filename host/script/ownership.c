@@ -178,12 +178,7 @@ ML_RAISES void ctx_send_adoption(lua_State *L, const struct write_target *target
     struct ml_run *run = script_thread_of(L)->run;
     struct ml_json_writer writer;
     ml_buf_clear(&script->body);
-    ml_json_writer_init(&writer, &script->body);
-    ml_json_begin_object(&writer);
-    ml_json_key(&writer, ML_STR("metadata"));
-    ml_json_begin_object(&writer);
-    ml_json_put_string(&writer, "uid", target->guard_uid);
-    ml_json_put_string(&writer, "resourceVersion", target->guard_rv);
+    ml_patch_begin(&writer, &script->body, target->guard_uid, target->guard_rv);
     ctx_write_references(&writer, script, run->thread.object,
                          ctx_json_field(run->body, "metadata"));
     ml_json_end_object(&writer);

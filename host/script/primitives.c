@@ -1,6 +1,6 @@
 /* The primitives that the modules of the library build on (moonloop/base64.lua, crypto.lua,
- * labels.lua, yaml.lua and others): lists and copies of tables, base64, values by way of JSON, YAML
- * as kubectl reads it, label selectors, random bytes and digests. */
+ * labels.lua, yaml.lua and others): lists and copies of tables, base64, YAML as kubectl reads it,
+ * label selectors, random bytes and digests. */
 #include "codec/base64.h"
 #include "codec/crypto.h"
 #include "codec/yaml.h"
@@ -95,32 +95,6 @@ ML_RAISES static int host_base64_decode(lua_State *L)
     return push_outgoing(L);
 }
 
-/* encode(value) -> its JSON */
-ML_RAISES static int host_encode(lua_State *L)
-{
-    luaL_checkany(L, 1);
-    script_encode(L, 1, "", &script_of(L)->outgoing);
-    return push_outgoing(L);
-}
-
-/* plain(value) -> the same by way of JSON: tables without metamethods, lists that are marked, the
- * keys of an object in its order */
-ML_RAISES static int host_plain(lua_State *L)
-{
-    luaL_checkany(L, 1);
-    script_encode(L, 1, "", &script_of(L)->outgoing);
-    script_push_json(L, ml_buf_str(&script_of(L)->outgoing), ROOT_PLAIN);
-    return 1;
-}
-
-/* is_list(table) -> boolean: is it marked as one? */
-ML_RAISES static int host_is_list(lua_State *L)
-{
-    luaL_checkany(L, 1);
-    lua_pushboolean(L, script_is_array(L, 1));
-    return 1;
-}
-
 /* ---- YAML ---- */
 
 struct yaml_payer {
@@ -130,7 +104,7 @@ struct yaml_payer {
 };
 
 /* Raises nothing: the reader has memory of its own. */
-static bool may_read_on(void *context, size_t held)
+static bool may_go_on(void *context, size_t held)
 {
     struct yaml_payer *payer = context;
     if (script_cpu_expired())
@@ -143,11 +117,35 @@ static bool may_read_on(void *context, size_t held)
     return !payer->is_broke;
 }
 
+/* Call after the work: raises what has ended it. */
+ML_RAISES static void settle(lua_State *L, const struct yaml_payer *payer)
+{
+    ml_budget_give(&payer->script->memory, payer->charged);
+    script_cpu_check(L);
+    if (payer->is_broke)
+        script_raise_out_of_memory(L);
+}
+
+/* yaml_encode(value) -> text | nil, why; raises for what JSON cannot hold */
+ML_RAISES static int host_yaml_encode(lua_State *L)
+{
+    struct ml_buf *json = &script_of(L)->overlay, *out = clear_outgoing(L);
+    struct yaml_payer payer = {.script = script_of(L)};
+    const struct ml_yaml_watch watch = {may_go_on, &payer};
+    struct ml_err err;
+    luaL_checkany(L, 1);
+    script_encode(L, 1, "", json);
+    out->len_max = 2 * SCRIPT_JSON_MAX;
+    int r = ml_yaml_write(ml_buf_str(json), ML_YAML_SENTENCES, &watch, out, &err);
+    settle(L, &payer);
+    return r < 0 ? script_push_refusal(L, err.message) : push_outgoing(L);
+}
+
 /* Reads the one document of `text` into `out`. 0: there is none. */
 static int read_yaml(struct yaml_payer *payer, struct ml_str text, struct ml_buf *out,
                      struct ml_err *err)
 {
-    const struct ml_yaml_watch watch = {may_read_on, payer};
+    const struct ml_yaml_watch watch = {may_go_on, payer};
     struct ml_yaml_stream stream;
     ml_yaml_stream_init(&stream, text);
     stream.watch = &watch;
@@ -159,7 +157,6 @@ static int read_yaml(struct yaml_payer *payer, struct ml_str text, struct ml_buf
         second = ml_err_set(err, ML_EINVALID, "line %zu: a second document; expected one",
                             stream.line);
     out->len = len;
-    ml_budget_give(&payer->script->memory, payer->charged);
     return second < 0 ? second : first;
 }
 
@@ -173,9 +170,7 @@ ML_RAISES static int host_yaml_decode(lua_State *L)
     if (text.len > SCRIPT_YAML_MAX)
         return script_push_refusal(L, "it is larger than 1 MiB");
     int r = read_yaml(&payer, text, out, &err);
-    script_cpu_check(L);
-    if (payer.is_broke)
-        script_raise_out_of_memory(L);
+    settle(L, &payer);
     if (r < 0)
         return script_push_refusal(L, err.message);
     if (r == 0)
@@ -370,20 +365,18 @@ ML_RAISES void script_add_primitives(lua_State *L)
         {"base64_decode", host_base64_decode},
         {"base64_encode", host_base64_encode},
         {"copy", host_copy},
-        {"encode", host_encode},
         {"getmetatable", host_getmetatable},
         {"hex", host_hex},
         {"hmac_sha256", host_hmac_sha256},
         {"is_label", host_is_label},
-        {"is_list", host_is_list},
         {"password", host_password},
-        {"plain", host_plain},
         {"random_bytes", host_random_bytes},
         {"selector_check", host_selector_check},
         {"selector_matches", host_selector_matches},
         {"sha256", host_sha256},
         {"uuid", host_uuid},
         {"yaml_decode", host_yaml_decode},
+        {"yaml_encode", host_yaml_encode},
         {NULL, NULL},
     };
     luaL_setfuncs(L, functions, 0);

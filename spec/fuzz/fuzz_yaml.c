@@ -1,10 +1,26 @@
 /* Any bytes as YAML, read to the end, and again until the watcher has had enough. The result is
  * JSON within its limits, one value a line. Read as YAML it is the same again (JSON is YAML, but
- * for the length libyaml grants a key); only the float -0 is an integer then. */
+ * for the length libyaml grants a key); only the float -0 is an integer then. So is the YAML that
+ * is written from it. */
 #include "codec/json.h"
 #include "codec/yaml.h"
 
 #define JSON_MAX 16384
+
+/* `json` is in the reader's own form. */
+static void check_written(struct ml_str json, enum ml_yaml_style style)
+{
+    struct ml_err err;
+    struct ml_buf yaml = ML_BUF_INIT, again = ML_BUF_INIT;
+    int r = ml_yaml_write(json, style, NULL, &yaml, &err);
+    ml_assert(r == 0 || (r == ML_EINVALID && style == ML_YAML_SENTENCES));
+    if (r == 0 && !memmem(json.ptr, json.len, "-0", 2)) {
+        ml_assert(ml_yaml_document(ml_buf_str(&yaml), JSON_MAX, &again, NULL, &err) == 0);
+        ml_assert(again.len == json.len && memcmp(again.ptr, json.ptr, json.len) == 0);
+    }
+    ml_buf_fini(&yaml);
+    ml_buf_fini(&again);
+}
 
 static void check_lines(struct ml_str text)
 {
@@ -17,6 +33,11 @@ static void check_lines(struct ml_str text)
         if (ml_yaml_to_json(line, JSON_MAX, &again, &err) == 0 && !has_minus_zero) {
             ml_assert(again.len == line.len + 1);
             ml_assert(memcmp(again.ptr, line.ptr, line.len) == 0);
+        }
+        ml_buf_clear(&again);
+        if (ml_yaml_document(line, JSON_MAX, &again, NULL, &err) == 0) {
+            check_written(ml_buf_str(&again), ML_YAML_SENTENCES);
+            check_written(ml_buf_str(&again), ML_YAML_WORDS);
         }
         ml_buf_fini(&again);
     }

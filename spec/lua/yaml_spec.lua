@@ -75,6 +75,12 @@ describe("yaml.encode", function()
     } do
       assert.truthy(sandbox.refusal(run, "yaml.encode(" .. value .. ")"):find(why, 1, true), value)
     end
+    assert.equal("yaml.encode(value): as YAML it becomes too large", sandbox.refusal(run, [[
+      local deep = moonloop.array()
+      for i = 1, 60000 do deep[i] = 1 end
+      for _ = 1, 60 do deep = { deep } end
+      yaml.encode(deep)
+    ]]))
   end)
 
   -- Each text in each place: alone, in a list, as a key, deep inside. The host's reader is the one whose answers are

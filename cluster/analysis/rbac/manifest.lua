@@ -1,18 +1,15 @@
 --- Roles, their bindings and a ServiceAccount as YAML, with a comment at each rule that says what needs it.
+local host = require "cluster.host"
 local verbs = require "cluster.analysis.rbac.verbs"
 
 local M = {}
 
 local COLUMNS = 100
--- Words that a reader of YAML takes for something other than a text.
-local WORDS = { ["true"] = true, ["false"] = true, yes = true, no = true, on = true, off = true, null = true, y = true,
-  n = true }
 
+
+-- On one line.
 local function scalar(text)
-  if text:match "^%a[%w%-%./:]*$" and not text:match ":$" and not WORDS[text:lower()] then
-    return text
-  end
-  return ('"%s"'):format(text:gsub('[\\"]', "\\%0"))
+  return text:find "\n" and host.json.encode(text) or (host.yaml.encode(text):gsub("\n$", ""))
 end
 
 
