@@ -130,7 +130,7 @@ docker-build: ## build the image (docker, podman, or buildah without an engine)
 
 format: ## format the C sources with clang-format
 	@tools/deps.sh lint
-	@git ls-files '*.c' '*.h' | xargs clang-format -i
+	@git ls-files '*.c' '*.cc' '*.h' | xargs clang-format -i
 
 clean: ## remove build/
 	rm -rf build

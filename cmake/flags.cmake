@@ -2,11 +2,13 @@
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_C_COMPILER_LAUNCHER)
   set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
 endif()
 
 # Compiler flags for everything of ours.
 add_compile_definitions(_GNU_SOURCE MOONLOOP_VERSION="${PROJECT_VERSION}")
-add_compile_options(-Wall -Wextra -Wshadow -Wswitch-enum -Wstrict-prototypes -Wmissing-prototypes
+add_compile_options(-Wall -Wextra -Wshadow -Wswitch-enum
+                    "$<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes;-Wmissing-prototypes>"
                     -Wpointer-arith -Wvla -fstack-protector-strong -fno-omit-frame-pointer)
 if(MOONLOOP_WERROR)
   add_compile_options(-Werror)

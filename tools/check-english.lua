@@ -4,8 +4,8 @@
 --- tracks.
 
 local LANGUAGES = {
-  c = "c", h = "c", go = "c", lua = "lua", sh = "hash", cmake = "hash", yaml = "hash", md = "markdown", patch = "patch",
-  Makefile = "hash", Dockerfile = "hash", ["CMakeLists.txt"] = "hash", run = "hash",
+  c = "c", cc = "c", h = "c", go = "c", lua = "lua", sh = "hash", cmake = "hash", yaml = "hash", md = "markdown",
+  patch = "patch", Makefile = "hash", Dockerfile = "hash", ["CMakeLists.txt"] = "hash", run = "hash",
 }
 
 -- Texts of others, and texts made by a program.

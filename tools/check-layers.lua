@@ -64,7 +64,7 @@ end
 -- The module of a file: a C file with its header, and with the header that only files of its family share:
 -- "operator/scripts" for host/operator/scripts.c, scripts.h and scripts_internal.h.
 local function module_of(path)
-  return (path:gsub("%.[ch]$", ""):gsub("_internal$", ""))
+  return (path:gsub("%.[ch]c?$", ""):gsub("_internal$", ""))
 end
 
 
@@ -151,7 +151,7 @@ local function check_circles(edges)
 end
 
 
-local sources = files "'host/*.c' 'host/*.h' 'cluster/host/*.[ch]' 'cluster/cli/*.[ch]'"
+local sources = files "'host/*.c' 'host/*.h' 'cluster/host/*.[ch]' 'cluster/host/*.cc' 'cluster/cli/*.[ch]'"
 for _, file in ipairs(sources) do
   check_includes(file)
 end

@@ -111,7 +111,8 @@ end
 
 
 local files, marked = {}, {}
-local list = io.popen "git ls-files --cached --others --exclude-standard 'host/script/*.[ch]' 'cluster/host/*.[ch]'"
+local list = io.popen("git ls-files --cached --others --exclude-standard "
+  .. "'host/script/*.[ch]' 'cluster/host/*.[ch]' 'cluster/host/*.cc'")
 for name in list:lines() do
   if io.open(name) then
     local lines = code_of(name)

@@ -23,7 +23,7 @@ set -euo pipefail
 packages() {
   case $1 in
     build) printf '%s\n' build-essential ccache cmake pkg-config dpkg-dev patch liblua5.4-dev \
-      libcurl4-openssl-dev libevent-dev libyaml-dev libssl-dev libzstd-dev libpcre2-dev zlib1g-dev ;;
+      libcurl4-openssl-dev libevent-dev libyaml-dev libssl-dev libzstd-dev libre2-dev zlib1g-dev ;;
     lua) printf '%s\n' lua5.4 ;;
     test) printf '%s\n' libcmocka-dev lua5.4 lua-busted lua-socket lua-sec lua-cjson nghttp2-server openssl curl \
       kubernetes-client:kubectl iproute2 procps ca-certificates ;;

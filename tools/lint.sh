@@ -28,7 +28,7 @@ verdicts() { # fails when a check has
   return "$bad"
 }
 
-mapfile -t c_files < <(git ls-files '*.c' '*.h')
+mapfile -t c_files < <(git ls-files '*.c' '*.cc' '*.h')
 mapfile -t shell_files < <(git ls-files '*.sh' .ci/run)
 
 # The form is that of one version: others place a few macros in another way.

@@ -140,7 +140,6 @@ void ml_server_lua_free(struct ml_server_lua *lua)
     if (lua->options.loop)
         ml_task_cancel(&lua->deferred);
     lua_close(lua->L);
-    binding_regex_fini(lua);
     ml_tls_authority_free(lua->authority);
     binding_encoder_fini(&lua->encoder);
     ml_buf_fini(&lua->work);

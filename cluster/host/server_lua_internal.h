@@ -44,7 +44,6 @@ struct ml_server_lua {
     struct ml_list timers; /* of host.after, as long as Lua has them */
     struct ml_task deferred;
     lua_Integer deferred_first, deferred_last; /* places in the queue of host.defer */
-    void *matching;                            /* of host.regex; NULL until first used */
     struct ml_tls_authority *authority;        /* NULL until first asked for */
 };
 
@@ -133,8 +132,6 @@ int binding_open_x509(lua_State *L);
 int binding_open_stream(lua_State *L);
 void binding_add_misc(lua_State *L);
 void binding_add_timers(lua_State *L);
-
-void binding_regex_fini(struct ml_server_lua *lua);
 
 /* lua_system.c. Cancels pending timers and deferred functions. */
 void binding_forget_timers(struct ml_server_lua *lua);

@@ -97,17 +97,17 @@ function yaml.to_json(text, strict) end
 ---@class cluster.host.regex
 local regex = {}
 
---- Compiles a pattern in PCRE2's syntax. For that of Go's regexp (RE2) there is cluster.regex.
+--- Compiles a pattern in RE2's syntax. For that of Go's regexp there is cluster.regex.
 ---@param pattern string
 ---@return cluster.host.Regex|nil re nil when it is no pattern
----@return string? message
+---@return string? reason Go's words
+---@return string? part the part of the pattern that is wrong
 function regex.compile(pattern) end
 
 ---@class cluster.host.Regex
 local Regex = {}
 
---- Does the pattern match anywhere in the text? False, with a message, when the match was given
---- up because it takes too long, or the text is no UTF-8.
+--- Does the pattern match anywhere in the text? False, with a message, when the text is no UTF-8.
 ---@param text string
 ---@return boolean
 ---@return string? message
