@@ -10,7 +10,7 @@ M.__index = M
 
 local DOMAIN = ".cluster.local"
 local LABEL_MAX = 63 -- bytes; externalName may have longer ones
-local NAME_MAX = 253
+local NAME_MAX = 253 -- bytes; the API server refuses a longer externalName
 local NONE = {}
 
 
@@ -230,7 +230,7 @@ local function target_outside(query, records)
   local last = records[#records]
   local target = last and last.type == "CNAME" and last.target:lower():gsub("%.$", "")
   local wants_addresses = query.type == message.TYPES.A or query.type == message.TYPES.AAAA
-  return target and wants_addresses and #target < NAME_MAX and not is_own(target) and target
+  return target and wants_addresses and #target <= NAME_MAX and not is_own(target) and target
 end
 
 

@@ -207,6 +207,16 @@ describe("Names outside of the cluster", function()
     assert.is_string(ask(query("db.default.svc.cluster.local", "SRV")))
   end)
 
+  it("are followed to an alias as long as a name may be", function()
+    local longest = ("%s.%s.%s.%s"):format(("a"):rep(63), ("b"):rep(63), ("c"):rep(63), ("d"):rep(61))
+    assert.equal(253, #longest)
+    cluster:must("POST", CORE .. "/services", {
+      metadata = { name = "db" }, spec = { type = "ExternalName", externalName = longest },
+    })
+    assert.is_nil(ask(query "db.default.svc.cluster.local"))
+    assert.equal(longest, message.read(opened[1].sent[1]).name)
+  end)
+
   it("survive answers that are none", function()
     cluster:must("POST", CORE .. "/services", {
       metadata = { name = "db" }, spec = { type = "ExternalName", externalName = "db.example.com" },
