@@ -4,8 +4,8 @@
 --- kubernetes/pkg/registry/core/namespace/storage/storage.go (kinds that are marked first).
 local admission = require "cluster.apiserver.admission"
 local body = require "cluster.apiserver.verbs.body"
-local clock = require "cluster.apiserver.verbs.clock"
 local host = require "cluster.host"
+local instant = require "cluster.apiserver.instant"
 local options = require "cluster.apiserver.verbs.options"
 local respond = require "cluster.apiserver.respond"
 local status = require "cluster.apiserver.status"
@@ -100,16 +100,21 @@ local function settle_finalizers(res, meta, settings)
 end
 
 
+local function now_seconds()
+  return math.floor(host.now())
+end
+
+
 -- Shortens the grace of an object that is being deleted. Returns whether anything changed.
 local function shorten(meta, grace)
-  local now = clock.seconds()
-  local time = clock.parse(meta.deletionTimestamp) - math.min(meta.deletionGracePeriodSeconds, GRACE_MAX)
+  local now = now_seconds()
+  local time = instant.read(meta.deletionTimestamp) - math.min(meta.deletionGracePeriodSeconds, GRACE_MAX)
     + math.min(grace, GRACE_MAX)
   if time < now then
     time = now
     grace = grace ~= 0 and 1 or 0
   end
-  meta.deletionTimestamp = clock.format(time)
+  meta.deletionTimestamp = instant.write(time)
   meta.deletionGracePeriodSeconds = grace
 end
 
@@ -135,7 +140,7 @@ local function give_grace(request, object, settings)
   if not grace then
     return nil
   end
-  meta.deletionTimestamp = clock.format(clock.seconds() + math.min(grace, GRACE_MAX))
+  meta.deletionTimestamp = instant.write(now_seconds() + math.min(grace, GRACE_MAX))
   meta.deletionGracePeriodSeconds = grace
   if (meta.generation or 0) > 0 then
     meta.generation = meta.generation + 1
@@ -148,8 +153,8 @@ local function mark_deleting(meta)
   if not meta.deletionTimestamp and (meta.generation or 0) > 0 then
     meta.generation = meta.generation + 1
   end
-  if not meta.deletionTimestamp or clock.parse(meta.deletionTimestamp) > clock.seconds() then
-    meta.deletionTimestamp = clock.format(clock.seconds())
+  if not meta.deletionTimestamp or instant.read(meta.deletionTimestamp) > now_seconds() then
+    meta.deletionTimestamp = instant.write(now_seconds())
   end
   meta.deletionGracePeriodSeconds = 0
 end
@@ -223,7 +228,7 @@ end
 -- The first deletion of kinds that wait for more than finalizers.
 local function mark(request, entry, object, settings)
   local res, meta = request.res, object.metadata
-  meta.deletionTimestamp = clock.format(clock.seconds())
+  meta.deletionTimestamp = instant.write(now_seconds())
   res.strategy.mark_deleted(object, { server = request.server, request = request, namespace = request.namespace })
   settle_finalizers(res, meta, settings)
   return save(request, entry, object, settings)
