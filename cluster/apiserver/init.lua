@@ -41,28 +41,28 @@
 ---   may_go(object)                 whether the kind itself no longer waits for anything
 ---   graceful(object, options)      seconds until the object is removed; nil: none
 ---   subresources                   name → handlers; see Server:subresource
-local accounts = require "cluster.apiserver.lifecycle.accounts"
 local addresses = require "cluster.apiserver.lifecycle.addresses"
 local audit = require "cluster.apiserver.audit"
 local auth = require "cluster.apiserver.auth"
-local call = require "cluster.apiserver.call"
+local bootstrap_objects = require "cluster.apiserver.lifecycle.bootstrap_objects"
 local crd = require "cluster.apiserver.crd"
 local expiry = require "cluster.apiserver.lifecycle.expiry"
-local first_objects = require "cluster.apiserver.lifecycle.first_objects"
-local gc = require "cluster.apiserver.lifecycle.gc"
-local gate = require "cluster.apiserver.gate"
+local filters = require "cluster.apiserver.filters"
+local garbage_collector = require "cluster.apiserver.lifecycle.garbage_collector"
 local host = require "cluster.host"
 local hub = require "cluster.apiserver.watch"
 local journal = require "cluster.apiserver.journal"
 local kinds = require "cluster.apiserver.resources"
+local loopback_client = require "cluster.apiserver.loopback_client"
 local namespaces = require "cluster.apiserver.lifecycle.namespace"
-local paths = require "cluster.apiserver.paths"
+local non_resource_paths = require "cluster.apiserver.non_resource_paths"
 local protection = require "cluster.apiserver.resources.protection"
 local quota = require "cluster.apiserver.quota"
 local registry = require "cluster.apiserver.registry"
 local request = require "cluster.apiserver.request"
 local resources = require "cluster.apiserver.verbs"
 local respond = require "cluster.apiserver.respond"
+local service_accounts = require "cluster.apiserver.lifecycle.service_accounts"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
 
@@ -76,13 +76,13 @@ local ADMINISTRATOR = { name = "system:admin", groups = { "system:masters", "sys
 
 
 local function serve(self, asked, reply)
-  if not gate.pass(self, asked, reply) then
+  if not filters.pass(self, asked, reply) then
     return
   end
   if asked.is_resource then
     return resources.serve(asked, reply)
   end
-  return paths.serve(asked, reply)
+  return non_resource_paths.serve(asked, reply)
 end
 
 
@@ -91,7 +91,7 @@ end
 ---
 --- @param raw table { method =, path = (encoded), query =, headers = {lowercase name = value}, body =, user = who asks,
 ---   if that is already known, client = the client's address, certificate = who shows one: { problem = } or { name =,
----   groups =, sha256 = }, object = the object that the body would have, admitted =: see call.lua }
+---   groups =, sha256 = }, object = the object that the body would have, admitted =: see loopback_client.lua }
 --- @param reply table send(code, type, body, headers) for an answer; start(code, type, headers), write(chunk) -> bytes
 ---   waiting, finish(), abort() for a stream, and `on_close`, set here, called when the client has gone
 function Server:handle(raw, reply)
@@ -112,11 +112,11 @@ function Server:handle(raw, reply)
 end
 
 
---- A request from within the process; see call.lua.
+--- A request from within the process; see loopback_client.lua.
 --- @return integer code
 --- @return any answer
 function Server:call(method, path, body, options)
-  return call.call(self, method, path, body, options)
+  return loopback_client.call(self, method, path, body, options)
 end
 
 
@@ -225,15 +225,15 @@ function M.new(settings)
   restore(self)
   self.namespaces:start()
   self.auth:start()
-  first_objects.ensure(self)
+  bootstrap_objects.ensure(self)
   addresses.start(self)
   if settings.collect ~= false then
-    gc.new(self):start()
+    garbage_collector.new(self):start()
     expiry.start(self)
     protection.start(self)
   end
   if settings.accounts ~= false then
-    accounts.start(self)
+    service_accounts.start(self)
   end
   self.store:compact(self.store.revision)
   if self.journal then

@@ -1,9 +1,9 @@
 --- Turns the result of a verb into the answer to the client, in the form that the client asked for.
-local accept = require "cluster.apiserver.accept"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
-local status = require "cluster.apiserver.status"
+local negotiation = require "cluster.apiserver.negotiation"
 local pretty = require "cluster.apiserver.pretty"
+local status = require "cluster.apiserver.status"
 local tables = require "cluster.apiserver.tables"
 local turn = require "cluster.apiserver.turn"
 
@@ -120,7 +120,7 @@ end
 
 --- Sends a Status, as YAML to those who want that.
 function M.failure(request, reply, failure)
-  local form = request.accept or accept.read(request.headers.accept)
+  local form = request.accept or negotiation.read(request.headers.accept)
   if form and form.format == "yaml" then
     return reply:send(failure.code, "application/yaml", pretty.yaml(failure), headers_of(request, failure))
   end
@@ -286,7 +286,7 @@ end
 
 --- Reads which form the request wants; answers itself if that is not available.
 function M.negotiate(request, reply)
-  local form, why = accept.read(request.headers.accept, is_tableless(request))
+  local form, why = negotiation.read(request.headers.accept, is_tableless(request))
   if form then
     request.accept = form
     return true
@@ -297,7 +297,7 @@ end
 
 --- The same for what is made in JSON only.
 function M.negotiate_json(request, reply)
-  local form = accept.read(request.headers.accept)
+  local form = negotiation.read(request.headers.accept)
   return form and form.format == "json" or refuse(reply, unavailable(JSON))
 end
 

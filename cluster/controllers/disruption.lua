@@ -136,7 +136,7 @@ local function fail(api, budget, why)
     "Failed to calculate the number of expected pods: " .. why)
   local status = host.json.copy(budget.status)
   status.disruptionsAllowed, status.observedGeneration = 0, budget.metadata.generation
-  disruptions.tell(status)
+  disruptions.set_condition(status)
   for _, condition in ipairs(status.conditions) do
     if condition.type == "DisruptionAllowed" then
       condition.reason, condition.message = "SyncFailed", why
@@ -172,7 +172,7 @@ local function reconcile(server, api, budget)
     disruptedPods = next(going) and going or nil, observedGeneration = budget.metadata.generation,
     conditions = budget.status and host.json.copy(budget.status.conditions or host.json.array {}),
   }
-  disruptions.tell(status)
+  disruptions.set_condition(status)
   api.write_status(budget, status)
   return again
 end

@@ -7,13 +7,13 @@ local backoff = require "cluster.controllers.job_backoff"
 local host = require "cluster.host"
 local indexes = require "cluster.controllers.job_indexes"
 local instant = require "cluster.apiserver.instant"
-local job_expiry = require "cluster.controllers.job_expiry"
 local job_pods = require "cluster.controllers.job_pods"
 local job_status = require "cluster.controllers.job_status"
 local pods = require "cluster.controllers.pods"
 local policies = require "cluster.controllers.job_policies"
 local runner = require "cluster.controllers.runner"
 local tracking = require "cluster.controllers.job_tracking"
+local ttlafterfinished = require "cluster.controllers.ttlafterfinished"
 
 local M = {}
 
@@ -246,7 +246,7 @@ function M.start(server)
     end
   end)
   tracking.start(server)
-  job_expiry.start(server)
+  ttlafterfinished.start(server)
 end
 
 

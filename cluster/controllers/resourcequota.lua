@@ -2,11 +2,11 @@
 ---
 --- A request is charged at once (quota/); this controller counts all objects when a quota changes, and when something
 --- is gone. Rules: kubernetes/pkg/controller/resourcequota, pkg/quota/v1/install/update_filter.go.
+local evaluator = require "cluster.apiserver.quota.evaluator"
 local host = require "cluster.host"
 local lists = require "cluster.apiserver.resources.resource_lists"
 local runner = require "cluster.controllers.runner"
 local scopes = require "cluster.apiserver.quota.scopes"
-local usage = require "cluster.apiserver.quota.usage"
 
 local M = {}
 
@@ -33,7 +33,7 @@ local function count(server, quota, res, tracked, used)
   kept:each(namespace, nil, function(entry)
     local object = store.object(res, entry)
     if scopes.meet(quota.spec, res.id, object) then
-      lists.add(used, lists.mask(usage.of(res.id, object), tracked))
+      lists.add(used, lists.mask(evaluator.of(res.id, object), tracked))
     end
   end)
 end
@@ -44,7 +44,7 @@ local function reconcile(server, api, quota)
   for _, res in ipairs(server.registry:all()) do
     if res.namespaced and not seen[res.id] and not (res.strategy or {}).review then
       seen[res.id] = true
-      local tracked = usage.tracked(res.id, hard)
+      local tracked = evaluator.tracked(res.id, hard)
       if next(tracked) then
         count(server, quota, res, tracked, used)
       end

@@ -100,7 +100,7 @@ end
 
 
 --- Starts a command once the container has started, or at once. Callbacks come from the loop.
---- @param handle table of process.lua
+--- @param handle table of process_runtime.lua
 --- @param options table
 ---   command  its words
 ---   stdin    bool: it has an input, which Running:write writes

@@ -2,15 +2,15 @@
 ---
 ---   local kubelet = require("cluster.kubelet").new(server, { runtime = fake.new() })
 ---   kubelet:start()
-local api = require "cluster.kubelet.api"
 local connections = require "cluster.kubelet.connections"
 local heartbeat = require "cluster.kubelet.heartbeat"
 local host = require "cluster.host"
+local kubelet_server = require "cluster.kubelet.server"
 local log_subresource = require "cluster.kubelet.log_subresource"
-local node_fit = require "cluster.kubelet.node_fit"
 local places = require "cluster.kubelet.places"
+local pod_worker = require "cluster.kubelet.pod_worker"
+local scheduler_filters = require "cluster.kubelet.scheduler_filters"
 local service_env = require "cluster.kubelet.service_env"
-local worker = require "cluster.kubelet.worker"
 
 local M = {}
 M.__index = M
@@ -29,7 +29,7 @@ local READABLE = {
 
 --- @param server table the API server
 --- @param options table
----   runtime  see worker.lua
+---   runtime  see pod_worker.lua
 ---   machine  { address =, architecture =, kernel = }: the machine that runs the pods' processes; nil if nothing runs
 ---            them: they then get addresses that are made up
 ---            addresses that only look like some
@@ -58,7 +58,7 @@ function M.new(server, options)
   end
   log_subresource.serve(server, options.logs)
   connections.serve(server, self)
-  api.serve(server, NODE, options.logs)
+  kubelet_server.serve(server, NODE, options.logs)
   server.has_real_pods = self.is_real
   return self
 end
@@ -199,7 +199,7 @@ end
 
 -- The node takes any pod that fits it; one that does not is looked at again when it, or a claim, changes.
 function M:schedule(pod)
-  local why = node_fit.problem(self, pod)
+  local why = scheduler_filters.problem(self, pod)
   if why and is_told(pod, why) then
     return
   elseif why then
@@ -241,8 +241,9 @@ local function refusal(self, pod)
   local why = self.places:problem()
   if why then
     return "OutOfpods", why
-  elseif node_fit.lacks_ports(self, pod) then
-    return node_fit.PORTS, ("Predicate %s failed: %s"):format(node_fit.PORTS, node_fit.NO_PORTS)
+  elseif scheduler_filters.lacks_ports(self, pod) then
+    local plugin = scheduler_filters.PORTS
+    return plugin, ("Predicate %s failed: %s"):format(plugin, scheduler_filters.NO_PORTS)
   end
 end
 
@@ -260,7 +261,7 @@ end
 
 
 -- Reads the pod as it is now, and does what its change asks for.
-function M:look(namespace, name)
+function M:sync_pod(namespace, name)
   if self.is_down then
     return
   end
@@ -286,7 +287,7 @@ function M:look(namespace, name)
     if reason then
       return reject(self, pod, reason, message)
     end
-    at_work = worker.new(self, pod)
+    at_work = pod_worker.new(self, pod)
     self.workers[pod.metadata.uid] = at_work
     at_work:changed()
     at_work:sync()
@@ -319,7 +320,7 @@ local function look_at_waiting(self, namespace)
     if self.places:is_full() then
       return
     end
-    self:look(entry.namespace, entry.name)
+    self:sync_pod(entry.namespace, entry.name)
     host.give_way()
   end
 end
@@ -330,7 +331,7 @@ local ENDED = { Succeeded = true, Failed = true }
 -- True if a pod that has ended, or was deleted, had ports of the node that other pods may wait for.
 local function frees_ports(event)
   return event.id == "pods" and (event.type == "DELETED" or ENDED[event.entry.fields["status.phase"]] ~= nil)
-    and node_fit.has_ports(host.json.decode(event.entry.text))
+    and scheduler_filters.has_ports(host.json.decode(event.entry.text))
 end
 
 
@@ -367,7 +368,7 @@ local function on_change(self, event)
     if event.type == "DELETED" then
       self:deleted(event.entry)
     else
-      self:look(namespace, name)
+      self:sync_pod(namespace, name)
     end
   end)
 end
@@ -421,7 +422,7 @@ function M:start()
   end)
   local _, list = self:call("GET", "/api/v1/pods")
   for _, pod in ipairs(list and list.items or {}) do
-    self:look(pod.metadata.namespace, pod.metadata.name)
+    self:sync_pod(pod.metadata.namespace, pod.metadata.name)
   end
   self.heartbeat = self.beats and heartbeat.start(self.server, NODE, USER) or nil
 end
@@ -449,7 +450,7 @@ function M:running()
 end
 
 
---- The handle of a container that runs: see worker.lua. @param pod table  @param name string of the container
+--- The handle of a container that runs: see pod_worker.lua. @param pod table  @param name string of the container
 --- @return table|nil nil: it does not run
 function M:container(pod, name)
   local at_work = self.workers[pod.metadata.uid]

@@ -58,7 +58,7 @@ end
 
 
 --- Makes a container's folder with its volumes in it.
---- @param place table the pod's own: see process.lua  @param run table see worker.lua
+--- @param place table the pod's own: see process_runtime.lua  @param run table see pod_worker.lua
 --- @return table|nil plan { directory = where it starts, root =, home =, message = the file of its last words, below
 ---   place.base }, or nil and why not
 function M.plan(place, run)

@@ -1,5 +1,5 @@
 --- Slows down a container's output: it is held back while a reader cannot follow, and the container waits.
---- For process.lua and attach.lua. `handle` is that of process.lua.
+--- For process_runtime.lua and attach.lua. `handle` is that of process_runtime.lua.
 local host = require "cluster.host"
 
 local M = {}

@@ -2,7 +2,7 @@
 ---
 --- Rules: apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go, plugin/policy/mutating/dispatcher.go.
 local host = require "cluster.host"
-local shape = require "cluster.apiserver.shape"
+local prune_and_default = require "cluster.apiserver.prune_and_default"
 local stored = require "cluster.apiserver.stored"
 
 
@@ -24,7 +24,7 @@ end
 --- @param before table the object as it was  @param object table what it became; both as `res` has them
 --- @return boolean|nil changed, or nil and why the object does not fit its kind
 return function(attributes, before, object, res)
-  local known, refused = shape(attributes.request.presented and {} or res, object)
+  local known, refused = prune_and_default(attributes.request.presented and {} or res, object)
   if not known then
     return nil, refused
   end

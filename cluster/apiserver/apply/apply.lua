@@ -6,7 +6,7 @@ local last_applied = require "cluster.apiserver.apply.last_applied"
 local merge = require "cluster.apiserver.apply.merge"
 local owners = require "cluster.apiserver.apply.owners"
 local prune = require "cluster.apiserver.apply.prune"
-local reset = require "cluster.apiserver.apply.reset"
+local reset_fields = require "cluster.apiserver.apply.reset_fields"
 local set = require "cluster.apiserver.apply.set"
 local status = require "cluster.apiserver.status"
 local transfer = require "cluster.apiserver.apply.transfer"
@@ -135,7 +135,7 @@ end
 -- Gives `self` its new set. @return table|nil the owner that it was before
 local function claim(known, self, applied, res, options)
   local before = known[self]
-  local paths = set.without(walk.paths(types.of(res.schema), applied), reset.of(res, options.subresource))
+  local paths = set.without(walk.paths(types.of(res.schema), applied), reset_fields.of(res, options.subresource))
   known[self] = {
     manager = options.manager,
     operation = "Apply",
@@ -150,7 +150,7 @@ end
 
 local function strip(known, self)
   local owner = known[self]
-  local paths = owner and set.difference(owner.set, reset.STRIPPED)
+  local paths = owner and set.difference(owner.set, reset_fields.STRIPPED)
   if paths and next(paths) == nil then
     known[self] = nil
   elseif paths then

@@ -1,7 +1,7 @@
 --- Owners after a write that is not an apply: the writer becomes the owner of the fields that it changed.
 --- Rules: apimachinery/pkg/util/managedfields/internal/{managedfieldsupdater,capmanagers,skipnonapplied}.go.
 local owners = require "cluster.apiserver.apply.owners"
-local reset = require "cluster.apiserver.apply.reset"
+local reset_fields = require "cluster.apiserver.apply.reset_fields"
 local set = require "cluster.apiserver.apply.set"
 local transfer = require "cluster.apiserver.apply.transfer"
 
@@ -88,7 +88,7 @@ function M.track(known, versions, res, options)
       transfer.take(known, nil, versions)
     end
   end
-  changed = set.difference(changed, reset.STRIPPED)
+  changed = set.difference(changed, reset_fields.STRIPPED)
   if next(changed) ~= nil then
     gain(known, changed, res, options)
   end

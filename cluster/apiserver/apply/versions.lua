@@ -5,7 +5,7 @@
 --- merge/update.go (Converter), apimachinery/pkg/util/managedfields/internal/versionconverter.go.
 local builtin = require "cluster.apiserver.schema.builtin"
 local host = require "cluster.host"
-local reset = require "cluster.apiserver.apply.reset"
+local reset_fields = require "cluster.apiserver.apply.reset_fields"
 local set = require "cluster.apiserver.apply.set"
 local typed = require "cluster.apiserver.schema.typed"
 local types = require "cluster.apiserver.apply.types"
@@ -81,7 +81,7 @@ function M:changes(version)
   local found = self.compared[name]
   if not found then
     local changed, removed = walk.compare(self:kind(name), both(self, name))
-    local left_out = reset.of(self.res, self.options.subresource)
+    local left_out = reset_fields.of(self.res, self.options.subresource)
     if next(left_out) ~= nil then
       changed, removed = set.without(changed, left_out), set.without(removed, left_out)
     end

@@ -2,10 +2,10 @@
 ---
 --- Rules and wordings: kubernetes/pkg/registry/authorization/*/rest.go, kubernetes/pkg/registry/authentication/*/*.go,
 --- kubernetes/pkg/apis/authorization/validation/validation.go.
-local accounts = require "cluster.apiserver.auth.accounts"
 local builtin = require "cluster.apiserver.schema.builtin"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
+local service_account_tokens = require "cluster.apiserver.auth.service_account_tokens"
 local status = require "cluster.apiserver.status"
 local typed = require "cluster.apiserver.schema.typed"
 
@@ -195,7 +195,8 @@ local function token(object, request)
   if (spec.token or "") == "" then
     return nil, status.bad_request("token is required for TokenReview in authentication")
   end
-  local user, found = request.server.auth:user_of(spec.token, list_or_nil(spec.audiences) or { accounts.ISSUER })
+  local audiences = list_or_nil(spec.audiences) or { service_account_tokens.ISSUER }
+  local user, found = request.server.auth:user_of(spec.token, audiences)
   if user then
     object.status = { authenticated = true, user = info_of(user), audiences = found }
   else

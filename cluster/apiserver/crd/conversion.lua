@@ -11,9 +11,9 @@ local field = require "cluster.apiserver.field"
 local gofmt = require "cluster.apiserver.gofmt"
 local host = require "cluster.host"
 local metadata = require "cluster.apiserver.metadata"
-local nested = require "cluster.apiserver.nested"
 local prune = require "cluster.apiserver.schema.prune"
 local status = require "cluster.apiserver.status"
+local unstructured = require "cluster.apiserver.unstructured"
 local webhook = require "cluster.apiserver.webhook"
 
 local M = {}
@@ -87,12 +87,12 @@ end
 
 local function check_texts(map, name)
   if type(map) ~= "table" or host.json.is_array(map) and #map > 0 then
-    return ("invalid metadata.%s of type %s in converted object"):format(name, nested.type_name(map))
+    return ("invalid metadata.%s of type %s in converted object"):format(name, unstructured.type_name(map))
   end
   for _, key in ipairs(gofmt.sorted_keys(map)) do
     if type(map[key]) ~= "string" then
       return ("metadata.%s[%s] must be a string, but is %s in converted object"):format(name, key,
-        nested.type_name(map[key]))
+        unstructured.type_name(map[key]))
     end
   end
 end
@@ -120,7 +120,7 @@ local function restore_metadata(before, after)
   if new == nil then
     return "missing metadata in converted object"
   elseif type(new) ~= "table" or host.json.is_array(new) and #new > 0 then
-    return ("invalid metadata of type %s in converted object"):format(nested.type_name(new))
+    return ("invalid metadata of type %s in converted object"):format(unstructured.type_name(new))
   end
   for _, name in ipairs(FREE) do
     local map, why = check_map(new, before.metadata, name)

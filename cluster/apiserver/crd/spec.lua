@@ -2,12 +2,12 @@
 ---
 --- Rules and wordings: apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go
 --- (validateCustomResourceDefinitionSpec).
-local client_config = require "cluster.apiserver.client_config"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local internal = require "cluster.apiserver.crd.internal"
 local names = require "cluster.names"
 local version_rules = require "cluster.apiserver.crd.version"
+local webhook_client_config = require "cluster.apiserver.webhook_client_config"
 
 local M = {}
 
@@ -240,7 +240,7 @@ local function check_conversion(conversion, old, errors)
   local webhook, is_called = conversion.webhook or {}, conversion.strategy == "Webhook"
   local config, versions = webhook.clientConfig, review_versions(conversion)
   if is_called and config then
-    client_config.validate(config, "spec.conversion.webhookClientConfig", errors)
+    webhook_client_config.validate(config, "spec.conversion.webhookClientConfig", errors)
   elseif is_called then
     add(errors, field.required("spec.conversion.webhookClientConfig", "required when strategy is set to Webhook"))
   elseif config then

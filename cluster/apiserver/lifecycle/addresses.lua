@@ -1,10 +1,10 @@
 --- IPAddresses of Services: each address that a Service got has one, as long as the Service has the address.
 ---
---- They are stored as they are, without the way through a request, like the objects of first_objects.lua.
+--- They are stored as they are, without the way through a request, like the objects of bootstrap_objects.lua.
 --- Rules: kubernetes/pkg/registry/core/service/ipallocator/ipallocator.go, pkg/registry/core/service/storage/alloc.go.
 local host = require "cluster.host"
-local queue = require "cluster.apiserver.lifecycle.queue"
 local store = require "cluster.apiserver.store"
+local workqueue = require "cluster.apiserver.lifecycle.workqueue"
 
 local M = {}
 
@@ -100,7 +100,7 @@ function M.start(server)
   for _, service in ipairs(at_start(server, res, known)) do
     look(service)
   end
-  local work = queue.new("ipallocator", look)
+  local work = workqueue.new("ipallocator", look)
   server.store:subscribe(function(event)
     if event.id == "services" then
       local entry = event.entry

@@ -5,9 +5,9 @@
 local conditions = require "cluster.apiserver.lifecycle.conditions"
 local finalize = require "cluster.apiserver.lifecycle.finalize"
 local host = require "cluster.host"
-local queue = require "cluster.apiserver.lifecycle.queue"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
+local workqueue = require "cluster.apiserver.lifecycle.workqueue"
 
 local M = {}
 M.__index = M
@@ -29,7 +29,7 @@ local CONTROLLER = {
 function M.new(server)
   server:subresource("namespaces", "finalize", finalize)
   local self = setmetatable({ server = server }, M)
-  self.queue = queue.new("namespace controller", function(name) self:look(name) end)
+  self.queue = workqueue.new("namespace controller", function(name) self:sync(name) end)
   return self
 end
 
@@ -171,7 +171,7 @@ end
 
 
 --- Takes the deletion of a namespace as far as it goes now.
-function M:look(name)
+function M:sync(name)
   local res = self.server.registry:find("", "v1", "namespaces")
   local entry = self.server.store:get("namespaces", "", name)
   if not entry or not entry.deleting then

@@ -5,11 +5,11 @@
 --- unit one wins.
 --- Rules and wordings: apiserver/pkg/admission/plugin/resourcequota/controller.go.
 local check = require "cluster.apiserver.resources.check"
+local evaluator = require "cluster.apiserver.quota.evaluator"
 local host = require "cluster.host"
 local lists = require "cluster.apiserver.resources.resource_lists"
 local scopes = require "cluster.apiserver.quota.scopes"
 local status = require "cluster.apiserver.status"
-local usage = require "cluster.apiserver.quota.usage"
 
 local M = {}
 
@@ -84,9 +84,9 @@ end
 local function concerned(quotas, id, object)
   local list = {}
   for _, quota in ipairs(quotas) do
-    local tracked = usage.tracked(id, quota.status.hard)
+    local tracked = evaluator.tracked(id, quota.status.hard)
     if next(tracked) and scopes.meet(quota.spec, id, object) then
-      local missing = id == "pods" and usage.missing(object, tracked)
+      local missing = id == "pods" and evaluator.missing(object, tracked)
       if missing then
         return nil, ("failed quota: %s: %s"):format(quota.metadata.name, missing)
       end
@@ -132,8 +132,8 @@ function M.check(request, object, old)
   if not quotas then
     return refuse(why)
   end
-  local asked, changed = usage.of(res.id, object), {}
-  local before = old and usage.of(res.id, old)
+  local asked, changed = evaluator.of(res.id, object), {}
+  local before = old and evaluator.of(res.id, old)
   for _, quota in ipairs(quotas) do
     local more = before and scopes.meet(quota.spec, res.id, old) and lists.minus(asked, before) or asked
     if not is_nothing(more) then

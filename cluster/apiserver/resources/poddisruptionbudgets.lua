@@ -3,8 +3,8 @@
 --- Rules: kubernetes/pkg/apis/policy/validation/validation.go, pkg/registry/policy/poddisruptionbudget/strategy.go.
 local age = require "cluster.apiserver.tables.age"
 local check = require "cluster.apiserver.resources.check"
+local int_or_percent = require "cluster.apiserver.resources.int_or_percent"
 local names = require "cluster.names"
-local percent = require "cluster.apiserver.resources.percent"
 local selectors = require "cluster.apiserver.resources.selectors"
 local workload = require "cluster.apiserver.resources.workload"
 
@@ -23,8 +23,8 @@ local function validate(object)
   end
   for _, name in ipairs { "minAvailable", "maxUnavailable" } do
     if spec[name] ~= nil then
-      percent.validate(spec[name], "spec." .. name, errors)
-      percent.at_most_all(spec[name], "spec." .. name, errors)
+      int_or_percent.validate(spec[name], "spec." .. name, errors)
+      int_or_percent.at_most_all(spec[name], "spec." .. name, errors)
     end
   end
   selectors.validate(spec.selector, "spec.selector", errors)

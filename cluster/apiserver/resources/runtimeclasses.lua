@@ -2,13 +2,13 @@
 ---
 --- Rules: kubernetes/pkg/apis/node/validation/validation.go, pkg/registry/node/runtimeclass/strategy.go.
 local age = require "cluster.apiserver.tables.age"
-local amounts = require "cluster.apiserver.resources.pod.amounts"
 local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
 local metadata = require "cluster.apiserver.metadata"
 local names = require "cluster.names"
-local placing = require "cluster.apiserver.resources.pod.placing"
 local quantity = require "cluster.quantity"
+local resource_requirements = require "cluster.apiserver.resources.pod.resource_requirements"
+local pod_scheduling = require "cluster.apiserver.resources.pod.scheduling"
 
 
 local function defaults(object)
@@ -52,11 +52,11 @@ local function validate(object)
     check.each(errors, "handler", object.handler, names.label(object.handler))
   end
   if object.overhead then
-    amounts.validate({ limits = object.overhead.podFixed }, "overhead", errors)
+    resource_requirements.validate({ limits = object.overhead.podFixed }, "overhead", errors)
   end
   if scheduling then
     metadata.check_labels(scheduling.nodeSelector, "scheduling.nodeSelector", errors)
-    placing.tolerations(scheduling.tolerations or {}, "scheduling.tolerations", errors)
+    pod_scheduling.tolerations(scheduling.tolerations or {}, "scheduling.tolerations", errors)
     check_unique(scheduling.tolerations or {}, errors)
   end
   return errors

@@ -1,9 +1,9 @@
 --- Server-side apply: a PATCH with the fields that its manager wants the object to have.
 ---
 --- Rules: apiserver/pkg/endpoints/handlers/patch.go (applyPatcher).
-local body = require "cluster.apiserver.verbs.body"
 local host = require "cluster.host"
 local managers = require "cluster.apiserver.apply"
+local prune_and_default = require "cluster.apiserver.prune_and_default"
 local respond = require "cluster.apiserver.respond"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
@@ -52,7 +52,7 @@ local function merged(request, live, applied, settings)
   if failure then
     return nil, failure
   end
-  local unknown, why = body.shape(request.res, object)
+  local unknown, why = prune_and_default(request.res, object)
   if not unknown then
     return nil, status.bad_request(why)
   end

@@ -15,7 +15,7 @@ local function patched(request, kind, old, settings)
   if not object then
     return nil, failure
   end
-  failure = change.shape(request, kind, request.res, object, settings)
+  failure = change.prune_and_default(request, kind, request.res, object, settings)
   if failure then
     return nil, failure
   end

@@ -9,11 +9,11 @@ local builtin = require "cluster.apiserver.schema.builtin"
 local change = require "cluster.apiserver.verbs.change"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
-local nested = require "cluster.apiserver.nested"
 local options = require "cluster.apiserver.verbs.options"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
 local stored = require "cluster.apiserver.stored"
+local unstructured = require "cluster.apiserver.unstructured"
 local write = require "cluster.apiserver.verbs.write"
 
 local M = {}
@@ -75,12 +75,12 @@ end
 -- Why an object cannot have a Scale, or nil: a CRD may have been changed, so that its paths lead to something else.
 local function mistyped(res, object)
   local paths = res.subresources.scale
-  local _, why = nested.find(object, paths.spec, "int64")
+  local _, why = unstructured.find(object, paths.spec, "int64")
   if not why then
-    _, why = nested.find(object, paths.status, "int64")
+    _, why = unstructured.find(object, paths.status, "int64")
   end
   if not why and type(paths.selector) == "string" then
-    _, why = nested.find(object, paths.selector, "string")
+    _, why = unstructured.find(object, paths.selector, "string")
   end
   return why
 end
@@ -223,7 +223,7 @@ function M.patch(request)
     scale.spec.replicas = NONE
   end
   scale, failure = change.apply(request, kind, scale, SCALE.schema, settings)
-  failure = failure or change.shape(request, kind, SCALE, scale, settings)
+  failure = failure or change.prune_and_default(request, kind, SCALE, scale, settings)
   if failure then
     return nil, failure
   end

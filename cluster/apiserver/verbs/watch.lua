@@ -3,12 +3,12 @@
 --- Rules: apiserver/pkg/endpoints/handlers/{get,watch}.go, apiserver/pkg/storage/cacher/{cacher,watch_cache}.go.
 local host = require "cluster.host"
 local hub = require "cluster.apiserver.watch"
-local lines = require "cluster.apiserver.verbs.lines"
 local options = require "cluster.apiserver.verbs.options"
 local scope = require "cluster.apiserver.verbs.scope"
 local status = require "cluster.apiserver.status"
 local stored = require "cluster.apiserver.stored"
 local versions = require "cluster.apiserver.verbs.versions"
+local watch_encoder = require "cluster.apiserver.verbs.watch_encoder"
 
 -- Seconds a watch lasts when the client does not say: this, and up to as much again.
 local TIMEOUT_MIN = 1800
@@ -88,7 +88,7 @@ end
 
 
 local function watcher_of(request, reply, settings, selector)
-  local form, bookmark, keys = lines.of(request)
+  local form, bookmark, keys = watch_encoder.of(request)
   return {
     res = request.res, namespace = scope.namespace(request), selector = selector, reply = reply,
     bookmarks = settings.bookmarks, timeout = timeout_of(settings),

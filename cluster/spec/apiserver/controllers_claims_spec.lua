@@ -1,5 +1,5 @@
 -- PersistentVolumeClaims and their volumes, with pods that run nothing, in frozen time.
-local claims_volumes = require "cluster.controllers.claims_volumes"
+local persistentvolume_folders = require "cluster.controllers.persistentvolume_folders"
 local host = require "cluster.host"
 local testcluster = require "testcluster"
 local testserver = require "testserver"
@@ -56,7 +56,7 @@ describe("A PersistentVolumeClaim", function()
 
   before_each(function()
     removed = {}
-    local folders = claims_volumes.nowhere()
+    local folders = persistentvolume_folders.nowhere()
     local remove = folders.remove
     folders.path = "/volumes"
     function folders.remove(self, name)

@@ -1,6 +1,6 @@
 -- The heartbeat of the node of `moonloop dev` while nothing happens, and the part of it that is kept.
 local apiserver = require "cluster.apiserver"
-local fake = require "cluster.kubelet.fake"
+local fake_runtime = require "cluster.kubelet.fake_runtime"
 local host = require "cluster.host"
 local journal = require "cluster.apiserver.journal"
 local kubelet = require "cluster.kubelet"
@@ -22,7 +22,7 @@ describe("The heartbeat of the node", function()
       end
       return true
     end
-    node = kubelet.new(world.server, { runtime = fake.new(function() end), beats = true })
+    node = kubelet.new(world.server, { runtime = fake_runtime.new(function() end), beats = true })
     node:start()
     world.settle()
   end)

@@ -33,7 +33,7 @@ describe("In a network of pods' own", function()
 
   setup(function()
     package.loaded["cluster.network"] = { listen = listen }
-    addresses = require "cluster.apiserver.network.addresses"
+    addresses = require "cluster.apiserver.network.pod_ip_allocator"
     machine_ports = require "cluster.apiserver.network.machine_ports"
     proxy = require "cluster.apiserver.network.proxy"
   end)

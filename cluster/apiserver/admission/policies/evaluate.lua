@@ -140,7 +140,7 @@ local function annotate(policy, bindings, verdict)
 end
 
 
---- @param policy table see compile.lua  @param bindings table see input.lua
+--- @param policy table see compile.lua  @param bindings table see activation.lua
 --- @return table { denied = list of { message, reason, index }, errors = messages of audit annotations, annotations =
 ---   list of { key, value } }
 function M.policy(policy, bindings)

@@ -3,13 +3,13 @@
 --- A request that matches one waits for its answer, and others are served meanwhile. So the object may be another one
 --- when it goes on: `request.waited` tells those who store; see verbs/init.lua.
 --- Rules and wordings: apiserver/pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go, generic/webhook.go.
+local activation = require "cluster.apiserver.admission.policies.activation"
 local change = require "cluster.apiserver.admission.change"
 local compile = require "cluster.apiserver.admission.policies.compile"
 local evaluate = require "cluster.apiserver.admission.policies.evaluate"
 local expressions = require "cluster.apiserver.admission.expressions"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
-local input = require "cluster.apiserver.admission.policies.input"
 local match = require "cluster.apiserver.admission.match"
 local patches = require "cluster.apiserver.patch"
 local respond = require "cluster.apiserver.respond"
@@ -71,7 +71,7 @@ local function matches(hook, attributes)
   elseif #hook.conditions == 0 then
     return res
   end
-  local answer, why = evaluate.conditions(hook, input.bindings(attributes, res))
+  local answer, why = evaluate.conditions(hook, activation.bindings(attributes, res))
   if not answer and not is_ignored(hook) then
     return nil, status.forbidden(attributes.res, attributes.name, why)
   end

@@ -1,9 +1,9 @@
 --- Makes the AdmissionReview for a webhook, and reads its answer.
 ---
 --- Rules and wordings: apiserver/pkg/admission/plugin/webhook/request/admissionreview.go, errors/statuserror.go.
+local activation = require "cluster.apiserver.admission.policies.activation"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
-local input = require "cluster.apiserver.admission.policies.input"
 local match = require "cluster.apiserver.admission.match"
 
 local M = {}
@@ -24,7 +24,7 @@ function M.new(hook, res, attributes)
     return nil, "could not create admission objects: "
       .. "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
   end
-  local request = input.request(attributes, res)
+  local request = activation.request(attributes, res)
   request.uid = host.uuid()
   request.object = match.version_of(attributes.object, res, attributes) or null
   request.oldObject = match.version_of(attributes.old, res, attributes) or null

@@ -9,8 +9,8 @@ local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local ip = require "cluster.apiserver.resources.ip"
 local names = require "cluster.names"
-local placing = require "cluster.apiserver.resources.pod.placing"
 local request_rules = require "cluster.apiserver.resources.devices.request"
+local scheduling = require "cluster.apiserver.resources.pod.scheduling"
 local storage = require "cluster.apiserver.resources.storage.common"
 
 local M = {}
@@ -144,7 +144,7 @@ local function check_allocation(allocation, known, path, errors)
     check_config(config, known, place, errors)
   end)
   if allocation.nodeSelector then
-    placing.node_selector(allocation.nodeSelector, path .. ".nodeSelector", errors)
+    scheduling.node_selector(allocation.nodeSelector, path .. ".nodeSelector", errors)
   end
 end
 

@@ -7,7 +7,7 @@ local common = require "cluster.apiserver.resources.devices.common"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local names = require "cluster.names"
-local placing = require "cluster.apiserver.resources.pod.placing"
+local scheduling = require "cluster.apiserver.resources.pod.scheduling"
 
 local M = {}
 
@@ -139,7 +139,7 @@ function M.check_nodes(owner, choices, told, path, errors)
     if name == "nodeName" and value and value ~= "" then
       common.name(value, names.subdomain, at, errors)
     elseif name == "nodeSelector" and value then
-      placing.node_selector(value, at, errors)
+      scheduling.node_selector(value, at, errors)
       told.selector(value, at, errors)
     end
   end

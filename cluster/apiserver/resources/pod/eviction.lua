@@ -104,7 +104,7 @@ local function charge(request, budget, name)
   local state = budget.status
   state.disruptionsAllowed = state.disruptionsAllowed - 1
   if state.disruptionsAllowed == 0 then
-    disruptions.tell(state)
+    disruptions.set_condition(state)
   end
   state.disruptedPods = state.disruptedPods or {}
   state.disruptedPods[name] = host.timestamp()

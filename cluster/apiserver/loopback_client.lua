@@ -46,8 +46,8 @@ end
 --- @param server table  @param method string  @param path string with its query, encoded
 --- @param body any a JSON value, a text that is sent as it is, or nil
 --- @param options table|nil { user = as auth has it (default: one who may do everything), user_agent =, content_type =,
----   accept =, shaped = true: `body` is an object that was read from the store, with changes of the server's own; it is
----   neither checked against its type nor copied, and belongs to the server from now on, admitted = true: nobody is
+---   accept =, is_decoded = true: `body` is an object that was read from the store, with changes of the server. It
+---   is neither checked against its type nor copied, and belongs to the server from now on, admitted = true: nobody is
 ---   asked about it; see admission/ }
 --- @return integer code
 --- @return any answer the JSON value, or the text when it is none
@@ -60,8 +60,8 @@ function M.call(server, method, path, body, options)
     path = plain,
     query = query,
     headers = headers_of(options, body),
-    body = not options.shaped and (type(body) == "table" and host.json.encode(body) or body) or "",
-    object = options.shaped and body or nil,
+    body = not options.is_decoded and (type(body) == "table" and host.json.encode(body) or body) or "",
+    object = options.is_decoded and body or nil,
     user = options.user or server.administrator,
     admitted = options.admitted,
   }, reply)

@@ -85,7 +85,7 @@ local function compile_all(schemas, compile)
 end
 
 
---- The check of a schema's junctors, nil when it has none. `compile` makes the check of a schema.
+--- The check of a schema's logical_schemas, nil when it has none. `compile` makes the check of a schema.
 function M.check(schema, compile)
   local list = {}
   for _, junctor in ipairs { { "anyOf", any_of }, { "oneOf", one_of }, { "allOf", all_of } } do

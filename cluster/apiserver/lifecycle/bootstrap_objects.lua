@@ -4,7 +4,7 @@
 --- They are stored as they are, without the way through a request: a test begins with a new server each time.
 --- Rules: kubernetes/pkg/registry/scheduling/rest/storage_scheduling.go, pkg/registry/flowcontrol/ensurer,
 --- pkg/controlplane/controller/defaultservicecidr.
-local address = require "cluster.apiserver.resources.service.address"
+local cluster_ip = require "cluster.apiserver.resources.service.cluster_ip"
 local fixed = require "cluster.apiserver.resources.flowcontrol.fixed"
 local host = require "cluster.host"
 
@@ -72,7 +72,7 @@ function M.ensure(server)
       message = FOUND:format(spec.priorityLevelConfiguration.name),
     } } } }, KEPT
   end)
-  ensure(server, "networking.k8s.io/v1", "ServiceCIDR", { kubernetes = address.RANGE }, function(range)
+  ensure(server, "networking.k8s.io/v1", "ServiceCIDR", { kubernetes = cluster_ip.RANGE }, function(range)
     return { spec = { cidrs = host.json.array { range } }, status = { conditions = host.json.array { {
       type = "Ready", status = "True", lastTransitionTime = host.timestamp(), reason = "",
       message = "Kubernetes default Service CIDR is ready",

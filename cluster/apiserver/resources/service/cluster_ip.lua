@@ -1,10 +1,10 @@
 --- The cluster addresses of services and their families. The cluster has one family, IPv4.
 ---
 --- Rules: kubernetes/pkg/registry/core/service/storage/{alloc,storage}.go, pkg/registry/core/service/ipallocator.
+local allocated = require "cluster.apiserver.resources.service.allocated"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local ip = require "cluster.apiserver.resources.ip"
-local taken = require "cluster.apiserver.resources.service.taken"
 
 local M = {}
 
@@ -183,7 +183,7 @@ function M.allocate(spec, server, uid, dry)
   if spec.type == "ExternalName" or headless(spec) then
     return nil
   end
-  local wanted, used = spec.clusterIPs and spec.clusterIPs[1], taken.addresses(server, uid)
+  local wanted, used = spec.clusterIPs and spec.clusterIPs[1], allocated.addresses(server, uid)
   if wanted and wanted ~= "" then
     local why = complaint(wanted, used)
     return why and { field.invalid("spec.clusterIPs", spec.clusterIPs,

@@ -1,7 +1,7 @@
 --- The worker of one pod: starts its containers in order, restarts them as restartPolicy says, ends them when the pod
 --- is deleted, and keeps pod.status up to date.
 ---
---- A *runtime* (fake.lua, process.lua) runs the containers:
+--- A *runtime* (fake_runtime.lua, process_runtime.lua) runs the containers:
 ---   runtime:start(run) -> handle | nil, reason, message
 ---     run = { pod =, container =, variables =, command =, attempt =, read =, token =, on_exit = function(exit) end }
 ---     with exit = { code =, signal =, reason =, message = }; never called inside start. read and token come
@@ -13,7 +13,7 @@
 ---   runtime:forget(pod)               deletes the data of a deleted pod (logs)
 local env = require "cluster.kubelet.env"
 local host = require "cluster.host"
-local probes = require "cluster.kubelet.probes"
+local prober = require "cluster.kubelet.prober"
 local records = require "cluster.kubelet.record"
 local status = require "cluster.kubelet.status"
 
@@ -115,7 +115,7 @@ end
 
 
 function M:exited(record, exit)
-  probes.stop(record)
+  prober.stop(record)
   records.ended(record, exit)
   if self.is_stopping then
     self:end_if_over()
@@ -170,7 +170,7 @@ end
 
 
 function M:probe(record)
-  probes.start(record, {
+  prober.start(record, {
     changed = function()
       self:changed()
       self:sync()
@@ -195,7 +195,7 @@ local function stop_sidecars(self)
       record.timer = nil
     end
     if record.handle then
-      probes.stop(record)
+      prober.stop(record)
       record.handle:stop(self.pod.spec.terminationGracePeriodSeconds or GRACE_DEFAULT)
     end
   end
@@ -255,7 +255,7 @@ end
 
 local function stop_all(self, seconds)
   each_open(self, function(record)
-    probes.stop(record)
+    prober.stop(record)
     record.ready = false
     record.handle:stop(seconds)
   end)

@@ -1,8 +1,8 @@
 --- The rules for services.
 ---
 --- Rules: kubernetes/pkg/apis/core/validation/validation.go (validateService and its neighbours).
-local address_rules = require "cluster.apiserver.resources.service.address_rules"
 local check = require "cluster.apiserver.resources.check"
+local cluster_ip_validation = require "cluster.apiserver.resources.service.cluster_ip_validation"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local ip = require "cluster.apiserver.resources.ip"
@@ -180,7 +180,7 @@ function M.validate(object)
   check_ports(spec, errors)
   metadata.check_labels(spec.selector, "spec.selector", errors)
   check_affinity(spec, errors)
-  check.append(errors, address_rules.check(spec))
+  check.append(errors, cluster_ip_validation.check(spec))
   check_external_addresses(spec, errors)
   check.one_of(spec.type, TYPES, "spec.type", errors, true)
   check_duplicates(spec, errors)

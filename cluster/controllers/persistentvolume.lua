@@ -4,9 +4,9 @@
 --- Rules: kubernetes/pkg/controller/volume/persistentvolume/pv_controller.go (syncClaim); the folders are those of a
 --- provisioner such as rancher's local-path.
 local host = require "cluster.host"
-local match = require "cluster.controllers.claims_match"
+local match = require "cluster.controllers.persistentvolume_match"
 local runner = require "cluster.controllers.runner"
-local volumes = require "cluster.controllers.claims_volumes"
+local volumes = require "cluster.controllers.persistentvolume_folders"
 
 local M = {}
 
@@ -205,7 +205,7 @@ end
 
 
 --- Starts the controller.
---- @param folders table where volumes are: see claims_volumes.open
+--- @param folders table where volumes are: see persistentvolume_folders.open
 function M.start(server, folders)
   local waiting = {}
   server.store:subscribe(function(event)

@@ -3,13 +3,13 @@ local host = require "cluster.host"
 
 local M = {}
 
-local Form = {}
-Form.__index = Form
+local Version = {}
+Version.__index = Version
 
 
 --- A schema that refers to definition `name`, with the keywords of `extra` beside the reference.
 --- @param extra table|nil belongs to the answer then
-function Form:refer(name, extra)
+function Version:refer(name, extra)
   local reference = self.prefix .. name
   if not extra or next(extra) == nil then
     return { ["$ref"] = reference }
@@ -24,7 +24,7 @@ end
 
 --- The two versions of OpenAPI. Caches keep definitions by `name`. `rich`: the version can express defaults, nullable,
 --- oneOf, anyOf and the like.
-M.v2 = setmetatable({ name = "v2", prefix = "#/definitions/", rich = false }, Form)
-M.v3 = setmetatable({ name = "v3", prefix = "#/components/schemas/", rich = true }, Form)
+M.v2 = setmetatable({ name = "v2", prefix = "#/definitions/", rich = false }, Version)
+M.v3 = setmetatable({ name = "v3", prefix = "#/components/schemas/", rich = true }, Version)
 
 return M

@@ -4,8 +4,8 @@
 local dependents = require "cluster.apiserver.lifecycle.dependents"
 local host = require "cluster.host"
 local objects = require "cluster.apiserver.lifecycle.objects"
-local queue = require "cluster.apiserver.lifecycle.queue"
 local store = require "cluster.apiserver.store"
+local workqueue = require "cluster.apiserver.lifecycle.workqueue"
 
 local M = {}
 M.__index = M
@@ -16,7 +16,7 @@ local ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 --- @param server table
 function M.new(server)
   local self = setmetatable({ server = server, objects = objects.new(server), dependents = dependents.new() }, M)
-  self.queue = queue.new("garbage collector", function(reference) self:look(reference) end)
+  self.queue = workqueue.new("garbage collector", function(reference) self:sync(reference) end)
   return self
 end
 
@@ -160,7 +160,7 @@ end
 
 
 --- Looks at one object and does the next thing about it.
-function M:look(reference)
+function M:sync(reference)
   local object = self.objects:current(reference)
   if not object then
     return

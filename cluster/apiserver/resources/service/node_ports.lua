@@ -1,9 +1,9 @@
 --- The ports that services have on nodes.
 ---
 --- Rules: kubernetes/pkg/registry/core/service/storage/alloc.go, pkg/registry/core/service/portallocator.
+local allocated = require "cluster.apiserver.resources.service.allocated"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
-local taken = require "cluster.apiserver.resources.service.taken"
 
 local M = {}
 
@@ -93,7 +93,7 @@ function M.allocate(spec, server, uid, options)
   if not M.needed(spec) then
     return nil
   end
-  local used, by_number, old = taken.ports(server, uid), {}, options.old
+  local used, by_number, old = allocated.ports(server, uid), {}, options.old
   used.dry = options.dry
   for index, port in ipairs(spec.ports or {}) do
     if port.nodePort or spec.allocateLoadBalancerNodePorts ~= false then

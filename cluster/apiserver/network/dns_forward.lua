@@ -1,11 +1,11 @@
 --- Names that the cluster does not have: asks the machine's resolvers, and passes on what they answer. Called by
---- names.lua.
+--- dns.lua.
 ---
 --- A query goes with a number of its own from a socket of its own, which gets datagrams of that resolver only; what has
 --- not the number and the question is no answer. One without an answer is sent again, to the next resolver if there is
 --- one: all together takes less than the five seconds that clients wait.
+local dns_message = require "cluster.apiserver.network.dns_message"
 local host = require "cluster.host"
-local message = require "cluster.apiserver.network.message"
 local network = require "cluster.network"
 
 local M = {}
@@ -30,7 +30,7 @@ local function finish(self, exchange, answer)
     socket:close()
   end
   self.under_way = self.under_way - 1
-  exchange.reply(answer or message.write(exchange.query, message.FAILED, {}))
+  exchange.reply(answer or dns_message.write(exchange.query, dns_message.FAILED, {}))
 end
 
 
@@ -38,11 +38,11 @@ local send -- one calls the other
 
 
 local function hear(self, exchange, bytes)
-  local rcode = message.rcode_of(bytes, exchange.id, exchange.query)
+  local rcode = dns_message.rcode_of(bytes, exchange.id, exchange.query)
   if not rcode then
     return
   end
-  local is_of_no_use = rcode == message.FAILED or rcode == message.REFUSED
+  local is_of_no_use = rcode == dns_message.FAILED or rcode == dns_message.REFUSED
   if is_of_no_use and exchange.tries < #exchange.resolvers then
     exchange.timer:stop()
     send(self, exchange) -- to another one
@@ -83,20 +83,20 @@ end
 function M:ask(query, bytes, reply)
   local resolvers = { table.unpack(self.resolvers(), 1, RESOLVERS_MAX) }
   if #resolvers == 0 or self.under_way >= UNDER_WAY_MAX then
-    reply(message.write(query, message.FAILED, {}))
+    reply(dns_message.write(query, dns_message.FAILED, {}))
     return
   end
   local id = (">I2"):unpack(host.secret(2))
   self.under_way = self.under_way + 1
   send(self, {
     id = id,
-    sent = message.with_id(bytes, id),
+    sent = dns_message.with_id(bytes, id),
     query = query,
     resolvers = resolvers,
     tries = 0,
     sockets = {},
     reply = function(answer)
-      reply(message.with_id(answer, query.id))
+      reply(dns_message.with_id(answer, query.id))
     end,
   })
 end

@@ -3,19 +3,19 @@
 --- A container has a root of its own, with the machine's tools in it and its volumes where they belong (mounts.lua).
 --- Where the machine does not let its user have containers, each is a process in a folder with its volumes
 --- (links.lua): this folder is $MOONLOOP_ROOT then, and $HOME. All is deleted with the pod. For missing features see
---- fit.lua.
+--- unsupported_features.lua.
 local attach = require "cluster.kubelet.attach"
 local exec = require "cluster.kubelet.exec"
-local fit = require "cluster.kubelet.fit"
 local host = require "cluster.host"
 local images = require "cluster.kubelet.images"
-local last_words = require "cluster.kubelet.last_words"
 local links = require "cluster.kubelet.links"
 local mounts = require "cluster.kubelet.mounts"
 local output = require "cluster.kubelet.output"
 local probe_actions = require "cluster.kubelet.probe_actions"
 local process = require "cluster.process"
+local termination_message = require "cluster.kubelet.termination_message"
 local texts = require "cluster.kubelet.texts"
+local unsupported_features = require "cluster.kubelet.unsupported_features"
 
 local M = {}
 M.__index = M
@@ -31,7 +31,7 @@ local HOOK_SECONDS = 3600 -- a postStart hook has no limit of its own; a forgott
 
 --- @param options table
 ---   directory   an existing folder that belongs to this runtime alone, as an absolute path
----   folders     where volumes of claims are: see ../controllers/claims_volumes.lua; nil: there are none
+---   folders     where volumes of claims are: see ../controllers/persistentvolume_folders.lua; nil: there are none
 ---   logs        see logs.lua
 ---   images      the programs that containers of an image run: see images.lua
 ---   variables   the environment of each container, unless it says otherwise: name → value
@@ -141,10 +141,10 @@ end
 -- Prepares a start. @return table|nil handle, or nil, reason and message
 local function prepare(self, run)
   local program = self.images:find(run.container.image)
-  local command, reason, message = fit.command(run.container, run.command, program)
+  local command, reason, message = unsupported_features.command(run.container, run.command, program)
   local no_containers = find_containers(self)
   if command then
-    reason, message = fit.problem(run.pod, run.container, (process.user()), no_containers)
+    reason, message = unsupported_features.problem(run.pod, run.container, (process.user()), no_containers)
   end
   if reason then
     return nil, reason, message
@@ -202,7 +202,7 @@ end
 -- It printed something. @param stream string "output" or "errors"
 local function took(self, stream, bytes)
   output.keep(self, stream, bytes)
-  attach.tell(self, stream, bytes)
+  attach.broadcast(self, stream, bytes)
 end
 
 
@@ -223,8 +223,8 @@ local function over(self, how)
   self.log:close()
   attach.over(self, how)
   self:left()
-  local message = last_words.message(self.hook_failure or how.message, self.place.base, self.plan.message, self.log,
-    how.code, self.run.container.terminationMessagePolicy)
+  local message = termination_message.read(self.hook_failure or how.message, self.place.base, self.plan.message,
+    self.log, how.code, self.run.container.terminationMessagePolicy)
   self.run.on_exit { code = how.code, reason = reason_of(how), message = message }
 end
 
@@ -302,7 +302,7 @@ local function start_process(self, handle)
 end
 
 
---- See worker.lua. A missing command is not a failure to start: it exits with 128 and says so, as in containerd.
+--- See pod_worker.lua. A missing command is not a failure to start: it exits with 128 and says so, as in containerd.
 function M:start(run)
   local handle, reason, message = prepare(self, run)
   if not handle then

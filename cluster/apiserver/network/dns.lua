@@ -1,9 +1,9 @@
 --- The names of a cluster: those of Services, of endpoints behind headless ones, of ports, and of pods' addresses.
 ---
 --- Rules: github.com/kubernetes/dns/blob/master/docs/specification.md.
+local dns_message = require "cluster.apiserver.network.dns_message"
 local endpoints = require "cluster.apiserver.network.endpoints"
 local host = require "cluster.host"
-local message = require "cluster.apiserver.network.message"
 
 local M = {}
 M.__index = M
@@ -15,7 +15,7 @@ local NONE = {}
 
 
 --- @param server table the API server, in whose store the Services are
---- @param forward table? see forward.lua: who is asked about other names; without it, they are refused
+--- @param forward table? see dns_forward.lua: who is asked about other names; without it, they are refused
 function M.new(server, forward)
   return setmetatable({
     server = server, forward = forward, services = server.registry:by_kind("", "v1", "Service"),
@@ -175,7 +175,7 @@ end
 local function of_type(records, type)
   local list = {}
   for _, record in ipairs(records) do
-    if message.TYPES[record.type] == type or type == message.TYPES.ANY or record.type == "CNAME" then
+    if dns_message.TYPES[record.type] == type or type == dns_message.TYPES.ANY or record.type == "CNAME" then
       list[#list + 1] = record
     end
   end
@@ -188,7 +188,7 @@ local function follow(self, records, type)
   local target = records[1] and records[1].type == "CNAME" and records[1].target:lower():gsub("%.$", "")
   local inside = target and target:sub(-#DOMAIN) == DOMAIN and target:sub(1, -#DOMAIN - 1)
   for _, record in ipairs(inside and records_in_cluster(self, inside) or NONE) do
-    if message.TYPES[record.type] == type then
+    if dns_message.TYPES[record.type] == type then
       record.name = target
       records[#records + 1] = record
     end
@@ -212,16 +212,16 @@ function M:look_up(name, type)
   if reversed then
     local target = service_with_address(self, reversed)
     local records = target and { { type = "PTR", target = target } } or NONE
-    return target and message.OK or message.NO_NAME, of_type(records, type)
+    return target and dns_message.OK or dns_message.NO_NAME, of_type(records, type)
   elseif not inside then
     local is_foreign = name:find(".", 1, true) -- such names are known elsewhere, if at all
-    return name == DOMAIN:sub(2) and message.OK or is_foreign and message.REFUSED or message.NO_NAME, NONE
+    return name == DOMAIN:sub(2) and dns_message.OK or is_foreign and dns_message.REFUSED or dns_message.NO_NAME, NONE
   end
   local records = records_in_cluster(self, inside)
   if not records then
-    return message.NO_NAME, NONE
+    return dns_message.NO_NAME, NONE
   end
-  return message.OK, follow(self, of_type(records, type), type)
+  return dns_message.OK, follow(self, of_type(records, type), type)
 end
 
 
@@ -229,21 +229,21 @@ end
 local function target_outside(query, records)
   local last = records[#records]
   local target = last and last.type == "CNAME" and last.target:lower():gsub("%.$", "")
-  local wants_addresses = query.type == message.TYPES.A or query.type == message.TYPES.AAAA
+  local wants_addresses = query.type == dns_message.TYPES.A or query.type == dns_message.TYPES.AAAA
   return target and wants_addresses and #target <= NAME_MAX and not is_own(target) and target
 end
 
 
 -- With the addresses of what an alias stands for outside: resolvers look no further than at one answer.
 local function follow_outside(self, query, records, target, reply)
-  local bytes = message.query(target, query.type)
-  local asked = message.read(bytes)
+  local bytes = dns_message.query(target, query.type)
+  local asked = dns_message.read(bytes)
   self.forward:ask(asked, bytes, function(answer)
-    for _, record in ipairs(message.addresses(answer, asked)) do
+    for _, record in ipairs(dns_message.addresses(answer, asked)) do
       record.name = target
       records[#records + 1] = record
     end
-    reply(message.write(query, message.OK, records))
+    reply(dns_message.write(query, dns_message.OK, records))
   end)
 end
 
@@ -252,11 +252,11 @@ end
 --- @param reply function(bytes): an answer from elsewhere
 --- @return string|nil nil when there is nobody to answer, or somebody else is asked
 function M:answer(bytes, reply)
-  local query = message.read(bytes)
+  local query = dns_message.read(bytes)
   if not query then
     return nil
   elseif query.rcode then
-    return message.write(query, query.rcode, NONE)
+    return dns_message.write(query, query.rcode, NONE)
   elseif self.forward and not is_own(query.name) then
     self.forward:ask(query, bytes, reply)
     return nil
@@ -267,7 +267,7 @@ function M:answer(bytes, reply)
     follow_outside(self, query, records, target, reply)
     return nil
   end
-  return message.write(query, rcode, records)
+  return dns_message.write(query, rcode, records)
 end
 
 

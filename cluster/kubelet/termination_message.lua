@@ -29,7 +29,7 @@ end
 --- @param path string|nil below it, the file for the container's own words
 --- @param log table the log of the run, closed  @param code integer  @param policy string|nil
 --- @return string|nil
-function M.message(known, base, path, log, code, policy)
+function M.read(known, base, path, log, code, policy)
   local said = path and base:read_end(path, FILE_MAX) or ""
   if said == "" and policy == "FallbackToLogsOnError" and code ~= 0 then
     said = end_of(log)
