@@ -75,14 +75,14 @@ Server.__index = Server
 local ADMINISTRATOR = { name = "system:admin", groups = { "system:masters", "system:authenticated" } }
 
 
-local function serve(self, asked, reply)
-  if not filters.pass(self, asked, reply) then
+local function serve(self, parsed, reply)
+  if not filters.pass(self, parsed, reply) then
     return
   end
-  if asked.is_resource then
-    return resources.serve(asked, reply)
+  if parsed.is_resource then
+    return resources.serve(parsed, reply)
   end
-  return non_resource_paths.serve(asked, reply)
+  return non_resource_paths.serve(parsed, reply)
 end
 
 
@@ -95,19 +95,19 @@ end
 --- @param reply table send(code, type, body, headers) for an answer; start(code, type, headers), write(chunk) -> bytes
 ---   waiting, finish(), abort() for a stream, and `on_close`, set here, called when the client has gone
 function Server:handle(raw, reply)
-  local asked = request.parse(raw)
-  asked.server = self
-  asked.user, asked.object, asked.admitted, asked.certificate = raw.user, raw.object, raw.admitted, raw.certificate
+  local parsed = request.parse(raw)
+  parsed.server = self
+  parsed.user, parsed.object, parsed.admitted, parsed.certificate = raw.user, raw.object, raw.admitted, raw.certificate
   if self.listeners[1] then
-    reply = audit.reply(asked, reply, self.listeners)
+    reply = audit.reply(parsed, reply, self.listeners)
   end
-  asked.reply = reply
-  local ok, why = xpcall(serve, debug.traceback, self, asked, reply)
+  parsed.reply = reply
+  local ok, why = xpcall(serve, debug.traceback, self, parsed, reply)
   if not ok and status.is(why) then
-    respond.failure(asked, reply, why)
-  elseif not ok and not asked.is_gone then
+    respond.failure(parsed, reply, why)
+  elseif not ok and not parsed.is_gone then
     host.log("error", "a request failed by a mistake of the server", { path = raw.path, error = tostring(why) })
-    pcall(respond.failure, asked, reply, status.internal("see the server's log"))
+    pcall(respond.failure, parsed, reply, status.internal("see the server's log"))
   end
 end
 

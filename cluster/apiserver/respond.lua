@@ -22,9 +22,9 @@ local PEOPLE = { curl = true, Wget = true, Mozilla = true }
 
 -- Browsers and command lines get JSON that can be read, as the server does it.
 local function wants_pretty(request)
-  local asked = request.query.pretty
-  if asked then
-    return asked[1] ~= "false" and asked[1] ~= "0"
+  local value = request.query.pretty
+  if value then
+    return value[1] ~= "false" and value[1] ~= "0"
   end
   local agent = request.headers["user-agent"]
   return agent ~= nil and PEOPLE[agent:match("^(%a+)/")] == true
@@ -155,11 +155,11 @@ local INCLUDE = { [""] = "Metadata", Metadata = "Metadata", None = "None", Objec
 
 --- Reads from the query how much of each object a table's rows have. nil and a status if the word is unknown.
 function M.include_of(request)
-  local asked = request.query.includeObject and request.query.includeObject[1] or ""
-  local include = INCLUDE[asked]
+  local value = request.query.includeObject and request.query.includeObject[1] or ""
+  local include = INCLUDE[value]
   if not include then
     return nil, status.bad_request(("Unable to convert to Table as requested: includeObject: Invalid value: %s: must "
-      .. "be 'Metadata', 'Object', 'None', or empty"):format(field.quote(asked)))
+      .. "be 'Metadata', 'Object', 'None', or empty"):format(field.quote(value)))
   end
   return include
 end

@@ -161,7 +161,7 @@ end
 
 
 -- An instant in a zone, as RFC 3339.
-local function shown(time, where)
+local function time_text(time, where)
   local offset = zone.offset(where, time)
   if offset == 0 then
     return instant.write(time)
@@ -175,7 +175,7 @@ local function new_job(object, time, where)
   local template = object.spec.jobTemplate
   local meta = template.metadata or {}
   local annotations = host.json.copy(meta.annotations or {})
-  annotations[SCHEDULED] = shown(time, where)
+  annotations[SCHEDULED] = time_text(time, where)
   return {
     apiVersion = "batch/v1", kind = "Job",
     metadata = {

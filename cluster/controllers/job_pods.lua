@@ -103,10 +103,10 @@ end
 
 
 --- Sorts and counts the pods of a Job by their state.
---- @param status table of the Job  @param counted table set of uids that are in its counts, though still tracked
+--- @param status table of the Job  @param counted_pods table set of uids that are in its counts, though still tracked
 --- @return table { all =, active =, new_succeeded =, new_failed = (lists of pods), ready =, terminating =, succeeded =,
 ---   failed = (counts), done =, lost = (sets of indexes, where the Job has them), predecessors = (index → pod) }
-function M.find(api, job, status, counted)
+function M.find(api, job, status, counted_pods)
   local found = {
     all = api.owned(job, "", "v1", "pods"), active = {}, new_succeeded = {}, new_failed = {}, predecessors = {},
     ready = 0, terminating = 0, succeeded = status.succeeded or 0, failed = status.failed or 0,
@@ -118,7 +118,7 @@ function M.find(api, job, status, counted)
     elseif pods.is_terminating(pod) then
       found.terminating = found.terminating + 1
     end
-    if tracking.is_tracked(pod) and not counted[pod.metadata.uid] and M.is_counted(job, pod) then
+    if tracking.is_tracked(pod) and not counted_pods[pod.metadata.uid] and M.is_counted(job, pod) then
       if pod.status and pod.status.phase == "Succeeded" then
         table.insert(found.new_succeeded, pod)
       elseif M.is_failed(job, pod) then

@@ -44,21 +44,21 @@ end
 -- well.
 local function conditions_after(set, failure)
   local known = set.status and set.status.conditions or {}
-  local kept = host.json.array {}
-  local told = false
+  local new_conditions = host.json.array {}
+  local has_condition = false
   for _, condition in ipairs(known) do
     if condition.type ~= FAILURE or failure then
-      kept[#kept + 1] = condition
+      new_conditions[#new_conditions + 1] = condition
     end
-    told = told or condition.type == FAILURE
+    has_condition = has_condition or condition.type == FAILURE
   end
-  if failure and not told then
-    kept[#kept + 1] = {
+  if failure and not has_condition then
+    new_conditions[#new_conditions + 1] = {
       type = FAILURE, status = "True", reason = "FailedCreate", message = failure,
       lastTransitionTime = host.timestamp(),
     }
   end
-  return #kept > 0 and kept or nil
+  return #new_conditions > 0 and new_conditions or nil
 end
 
 

@@ -43,16 +43,16 @@ local function kubelet_options(settings, folders)
   if settings.pods == "fake" then
     return { runtime = require("cluster.kubelet.fake_runtime").new(), beats = true, max_pods = settings.max_pods }
   end
-  local kept = logs.new(settings.directory, event_printer.heard)
+  local container_logs = logs.new(settings.directory, event_printer.container_line)
   local runtime = require("cluster.kubelet.process_runtime").new {
-    directory = settings.directory, logs = kept, images = settings.images, folders = folders,
+    directory = settings.directory, logs = container_logs, images = settings.images, folders = folders,
   }
   return {
     runtime = runtime,
     find_network = settings.network and function()
       return network_of(settings, runtime)
     end,
-    logs = kept,
+    logs = container_logs,
     beats = true,
     max_pods = settings.max_pods,
     machine = require("cluster.process").machine(),

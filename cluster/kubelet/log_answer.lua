@@ -24,7 +24,7 @@ end
 
 
 -- A line as the client gets it, or nil when it is too old. Times are all in the same form, so they compare as texts.
-local function shown(line, options)
+local function line_text(line, options)
   local time, mark, text = parts(line)
   if not time or (options.since and time < options.since) then
     return nil
@@ -38,7 +38,7 @@ local function present(log, options)
   local next_line = log:lines()
   return function()
     for line in next_line do
-      local text = shown(line, options)
+      local text = line_text(line, options)
       if text then
         return text
       end
@@ -99,11 +99,11 @@ function Answer:finish()
 end
 
 
-function Answer:heard(line)
+function Answer:on_line(line)
   if self.is_over then
     return -- the log tells many lines at once
   end
-  local text = line and shown(line, self.options)
+  local text = line and line_text(line, self.options)
   local waiting = text and self:write(text) or 0
   if waiting > WAITING_MAX then
     host.log("warn", "a log was cut: its client does not read", { waiting = waiting })
@@ -122,7 +122,7 @@ function Answer:follow()
     return
   end
   self.unfollow = self.log:follow(function(line)
-    self:heard(line)
+    self:on_line(line)
   end)
 end
 

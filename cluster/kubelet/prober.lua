@@ -8,32 +8,32 @@ local M = {}
 local KINDS = { { "startupProbe", "Startup" }, { "livenessProbe", "Liveness" }, { "readinessProbe", "Readiness" } }
 
 
-local function set_ready(record, told, ready)
+local function set_ready(record, callbacks, ready)
   if record.ready ~= ready then
     record.ready = ready
-    told.changed()
+    callbacks.changed()
   end
 end
 
 
 -- Acts on a probe that has succeeded or failed often enough in a row.
-local function verdict(record, told, kind, ok)
+local function verdict(record, callbacks, kind, ok)
   if kind == "Readiness" then
-    set_ready(record, told, ok)
+    set_ready(record, callbacks, ok)
   elseif kind == "Startup" and ok then
     record.started = true
     M.stop(record)
-    M.start(record, told)
-    told.changed()
+    M.start(record, callbacks)
+    callbacks.changed()
   elseif not ok then
     M.stop(record)
-    told.kill(("failed %s probe, will be restarted"):format(kind:lower()))
+    callbacks.kill(("failed %s probe, will be restarted"):format(kind:lower()))
   end
 end
 
 
 -- One probe: asks, counts, and asks again.
-local function run(record, told, probe, kind)
+local function run(record, callbacks, probe, kind)
   local period, count, last = probe.periodSeconds or 10, 0, nil
   local timers = record.probe_timers
   local ask
@@ -45,11 +45,11 @@ local function run(record, told, probe, kind)
     count = last == ok and count + 1 or 1
     last = ok
     if not ok then
-      told.unhealthy(kind, message)
+      callbacks.unhealthy(kind, message)
     end
     timers[kind] = host.after(period, ask)
     if count == (ok and probe.successThreshold or probe.failureThreshold or (ok and 1 or 3)) then
-      verdict(record, told, kind, ok)
+      verdict(record, callbacks, kind, ok)
     end
   end
 
@@ -61,8 +61,8 @@ end
 
 
 --- Begins to probe a container that has started.
---- @param told table { changed = fn(), unhealthy = fn(kind, message), kill = fn(why) }
-function M.start(record, told)
+--- @param callbacks table { changed = fn(), unhealthy = fn(kind, message), kill = fn(why) }
+function M.start(record, callbacks)
   local spec = record.spec
   record.probe_timers = {}
   record.started = record.started or spec.startupProbe == nil
@@ -70,7 +70,7 @@ function M.start(record, told)
   for _, entry in ipairs(KINDS) do
     local probe, is_startup = spec[entry[1]], entry[1] == "startupProbe"
     if probe and is_startup == not record.started then
-      run(record, told, probe, entry[2])
+      run(record, callbacks, probe, entry[2])
     end
   end
 end

@@ -9,8 +9,8 @@ local respond = require "cluster.apiserver.respond"
 local M = {}
 
 
-local function text(reply, code, said)
-  reply:send(code, "text/plain; charset=utf-8", said)
+local function text(reply, code, body)
+  reply:send(code, "text/plain; charset=utf-8", body)
 end
 
 

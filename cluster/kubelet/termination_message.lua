@@ -24,20 +24,20 @@ local function end_of(log)
 end
 
 
---- @param known string what is known of the end, "" for nothing
+--- @param failure string what is known of the end, "" for nothing
 --- @param base userdata the folder (process.open_folder) of all pods
 --- @param path string|nil below it, the file for the container's own words
 --- @param log table the log of the run, closed  @param code integer  @param policy string|nil
 --- @return string|nil
-function M.read(known, base, path, log, code, policy)
-  local said = path and base:read_end(path, FILE_MAX) or ""
-  if said == "" and policy == "FallbackToLogsOnError" and code ~= 0 then
-    said = end_of(log)
+function M.read(failure, base, path, log, code, policy)
+  local own_message = path and base:read_end(path, FILE_MAX) or ""
+  if own_message == "" and policy == "FallbackToLogsOnError" and code ~= 0 then
+    own_message = end_of(log)
   end
-  if known ~= "" and said ~= "" then
-    return known .. ": " .. said
+  if failure ~= "" and own_message ~= "" then
+    return failure .. ": " .. own_message
   end
-  local message = known .. said
+  local message = failure .. own_message
   return message ~= "" and message or nil
 end
 

@@ -48,12 +48,12 @@ local function check_live(live, res, kind)
   if not problem then
     return nil
   end
-  local shown = show_object(live, show_kind { apiVersion = res.api_version, kind = res.kind })
+  local object_text = show_object(live, show_kind { apiVersion = res.api_version, kind = res.kind })
   if live.metadata.managedFields then
-    return status.unknown(("failed to create typed live object %s: %s"):format(shown, problem))
+    return status.unknown(("failed to create typed live object %s: %s"):format(object_text, problem))
   end
   return status.unknown("failed to create manager for existing fields: "
-    .. ("failed to convert new object %s to smd typed: %s"):format(shown, problem))
+    .. ("failed to convert new object %s to smd typed: %s"):format(object_text, problem))
 end
 
 

@@ -80,8 +80,8 @@ local function check_lifetime(seconds)
 end
 
 
-local function check_metadata(asked, account, request)
-  local meta = asked.metadata
+local function check_metadata(token_request, account, request)
+  local meta = token_request.metadata
   if meta.name and meta.name ~= "" and meta.name ~= request.name then
     return status.invalid(REQUEST.group, REQUEST.plural, request.name,
       { field.invalid("metadata.name", meta.name, "must match the service account name if specified") })
@@ -112,15 +112,15 @@ function M:mint(account, audiences, seconds, bound)
 end
 
 
---- Answers a TokenRequest. @param asked table the object that was sent
+--- Answers a TokenRequest. @param token_request table the object that was sent
 --- @return table|nil the TokenRequest with its token; nil and a status
-function M:request(asked, request)
+function M:request(token_request, request)
   local account = self.server.store:get("serviceaccounts", request.namespace, request.name)
   if not account then
     return nil, status.not_found({ group = "", plural = "serviceaccounts" }, request.name)
   end
-  local spec = asked.spec
-  local failure = check_metadata(asked, account, request)
+  local spec = token_request.spec
+  local failure = check_metadata(token_request, account, request)
   local problem = check_lifetime(spec.expirationSeconds)
   if failure or problem then
     return nil, failure or status.invalid(REQUEST.group, REQUEST.plural, "", { problem })
@@ -136,14 +136,14 @@ function M:request(asked, request)
   if type(spec.audiences) ~= "table" or not spec.audiences[1] then
     spec.audiences = host.json.array { M.ISSUER }
   end
-  local meta = asked.metadata
+  local meta = token_request.metadata
   meta.name, meta.namespace, meta.uid = account.name, account.namespace, account.uid
   meta.creationTimestamp = host.timestamp()
-  asked.status = {
+  token_request.status = {
     token = self:mint(account, spec.audiences, spec.expirationSeconds, bound),
     expirationTimestamp = os.date("!%Y-%m-%dT%H:%M:%SZ", math.floor(host.now()) + spec.expirationSeconds),
   }
-  return asked
+  return token_request
 end
 
 
@@ -240,19 +240,19 @@ local function read_request(request)
   if not settings then
     return nil, failure
   end
-  local asked
-  asked, failure = body.object(request, settings, TOKEN_REQUEST)
-  if not asked then
+  local token_request
+  token_request, failure = body.object(request, settings, TOKEN_REQUEST)
+  if not token_request then
     return nil, failure
   end
-  asked.spec.expirationSeconds = math.tointeger(asked.spec.expirationSeconds) or LIFETIME
-  return asked
+  token_request.spec.expirationSeconds = math.tointeger(token_request.spec.expirationSeconds) or LIFETIME
+  return token_request
 end
 
 
 -- As for any object that is created, though nobody will update this one.
-local function track(request, asked)
-  apply.update_managers(nil, asked, TOKEN_REQUEST, {
+local function track(request, token_request)
+  apply.update_managers(nil, token_request, TOKEN_REQUEST, {
     manager = write.manager_of(request, { manager = "" }), subresource = "token", time = host.timestamp(),
   })
 end
@@ -261,13 +261,13 @@ end
 --- The handler of serviceaccounts/token.
 function M:handler()
   return function(request)
-    local asked, failure = read_request(request)
-    if not asked then
+    local token_request, failure = read_request(request)
+    if not token_request then
       return nil, failure
     end
-    track(request, asked)
+    track(request, token_request)
     local made
-    made, failure = self:request(asked, request)
+    made, failure = self:request(token_request, request)
     if not made then
       return nil, failure
     end

@@ -118,28 +118,28 @@ end
 -- @return table left name of the resource, as messages have it → count
 -- @return table finalizers name → count
 local function empty_all(self, namespace)
-  local left, finalizers = {}, {}
+  local remaining, finalizers = {}, {}
   local function go(res)
     local count = empty(self, res, namespace, finalizers)
     if count > 0 then
-      left[res.plural .. "." .. res.group] = count
+      remaining[res.plural .. "." .. res.group] = count
     end
     return count
   end
   local pods = self.server.registry:find("", "v1", "pods")
   if pods and go(pods) > 0 then
-    return left, finalizers
+    return remaining, finalizers
   end
   for _, res in ipairs(namespaced(self.server.registry)) do
     go(res)
   end
-  return left, finalizers
+  return remaining, finalizers
 end
 
 
-local function write_conditions(self, object, left, finalizers)
+local function write_conditions(self, object, remaining, finalizers)
   local name = object.metadata.name
-  if conditions.update(object.status, left, finalizers) then
+  if conditions.update(object.status, remaining, finalizers) then
     self.server:call("PUT", "/api/v1/namespaces/" .. name .. "/status", object, CONTROLLER)
   end
 end
@@ -181,9 +181,9 @@ function M:sync(name)
   if not holds(object) then
     return
   end
-  local left, finalizers = empty_all(self, name)
-  write_conditions(self, object, left, finalizers)
-  if next(left) == nil then
+  local remaining, finalizers = empty_all(self, name)
+  write_conditions(self, object, remaining, finalizers)
+  if next(remaining) == nil then
     release(self, name)
   end
 end

@@ -34,8 +34,8 @@ local function ensure_bundle(server, namespace)
   end
   local object = store.object(res, entry)
   local meta = object.metadata
-  local told = meta.annotations and meta.annotations["kubernetes.io/description"]
-  if not host.json.equal(object.data or {}, wanted) or told == nil then
+  local description = meta.annotations and meta.annotations["kubernetes.io/description"]
+  if not host.json.equal(object.data or {}, wanted) or description == nil then
     object.data = wanted
     meta.annotations = meta.annotations or {}
     meta.annotations["kubernetes.io/description"] = DESCRIPTION

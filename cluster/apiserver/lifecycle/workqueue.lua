@@ -8,37 +8,37 @@ M.__index = M
 
 --- @param name string who works, for the log  @param work function(item) does the work; what it raises is logged
 function M.new(name, work)
-  return setmetatable({ name = name, work = work, items = {}, asked = {}, deferred = false }, M)
+  return setmetatable({ name = name, work = work, items = {}, queued = {}, is_drain_due = false }, M)
 end
 
 
 local function drain(self)
   local at = 1
   while self.items[at] do
-    local asked = self.items[at]
+    local next_item = self.items[at]
     at = at + 1
-    self.asked[asked.key] = nil
-    local ok, why = pcall(self.work, asked.item)
+    self.queued[next_item.key] = nil
+    local ok, why = pcall(self.work, next_item.item)
     if not ok then
       host.log("error", "work of the control plane failed",
-        { who = self.name, what = asked.key, error = tostring(why) })
+        { who = self.name, what = next_item.key, error = tostring(why) })
     end
     host.give_way()
   end
   self.items = {}
-  self.deferred = false
+  self.is_drain_due = false
 end
 
 
 --- Asks for work on `item`, unless it waits already. @param key string tells items apart
 function M:add(key, item)
-  if self.asked[key] then
+  if self.queued[key] then
     return
   end
-  self.asked[key] = true
+  self.queued[key] = true
   self.items[#self.items + 1] = { key = key, item = item }
-  if not self.deferred then
-    self.deferred = true
+  if not self.is_drain_due then
+    self.is_drain_due = true
     host.defer(function() drain(self) end)
   end
 end

@@ -237,9 +237,9 @@ end
 -- With the addresses of what an alias stands for outside: resolvers look no further than at one answer.
 local function follow_outside(self, query, records, target, reply)
   local bytes = dns_message.query(target, query.type)
-  local asked = dns_message.read(bytes)
-  self.forward:ask(asked, bytes, function(answer)
-    for _, record in ipairs(dns_message.addresses(answer, asked)) do
+  local target_query = dns_message.read(bytes)
+  self.forward:ask(target_query, bytes, function(answer)
+    for _, record in ipairs(dns_message.addresses(answer, target_query)) do
       record.name = target
       records[#records + 1] = record
     end

@@ -64,9 +64,9 @@ end
 
 
 -- Adds a request to what is used of a quota. @return table|nil used; or nil and why it is refused
-local function charged(quota, asked)
+local function charged(quota, usage)
   local hard, used = quota.status.hard, quota.status.used or NONE
-  local requested, exceeded = lists.mask(asked, hard), {}
+  local requested, exceeded = lists.mask(usage, hard), {}
   local sum = lists.add(host.json.copy(used), requested)
   for name in pairs(requested) do
     exceeded[name] = lists.compare(sum[name], hard[name]) > 0 or nil
@@ -132,10 +132,10 @@ function M.check(request, object, old)
   if not quotas then
     return refuse(why)
   end
-  local asked, changed = evaluator.of(res.id, object), {}
+  local usage, changed = evaluator.of(res.id, object), {}
   local before = old and evaluator.of(res.id, old)
   for _, quota in ipairs(quotas) do
-    local more = before and scopes.meet(quota.spec, res.id, old) and lists.minus(asked, before) or asked
+    local more = before and scopes.meet(quota.spec, res.id, old) and lists.minus(usage, before) or usage
     if not is_nothing(more) then
       local used
       used, why = charged(quota, more)

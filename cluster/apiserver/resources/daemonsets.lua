@@ -87,8 +87,8 @@ local function check_strategy(strategy, errors)
     local inner = rolling and check.go_struct {
       { "MaxUnavailable", rolling.maxUnavailable or 0 }, { "MaxSurge", rolling.maxSurge or 0 },
     }
-    local shown = check.go_struct { { "Type", strategy.type }, { "RollingUpdate", inner, inner ~= nil } }
-    errors[#errors + 1] = check.unsupported_text(path, shown, { "RollingUpdate", "OnDelete" })
+    local strategy_text = check.go_struct { { "Type", strategy.type }, { "RollingUpdate", inner, inner ~= nil } }
+    errors[#errors + 1] = check.unsupported_text(path, strategy_text, { "RollingUpdate", "OnDelete" })
   end
 end
 

@@ -55,8 +55,8 @@ local function check_strategy(strategy, errors)
     local inner = rolling and check.go_struct {
       { "MaxUnavailable", rolling.maxUnavailable or 0 }, { "MaxSurge", rolling.maxSurge or 0 },
     }
-    local shown = check.go_struct { { "Type", strategy.type }, { "RollingUpdate", inner, inner ~= nil } }
-    errors[#errors + 1] = check.unsupported_text(path, shown, { "Recreate", "RollingUpdate" })
+    local strategy_text = check.go_struct { { "Type", strategy.type }, { "RollingUpdate", inner, inner ~= nil } }
+    errors[#errors + 1] = check.unsupported_text(path, strategy_text, { "Recreate", "RollingUpdate" })
   elseif strategy.rollingUpdate then
     errors[#errors + 1] = field.forbidden(path .. ".rollingUpdate",
       "may not be specified when strategy `type` is 'Recreate'")

@@ -42,15 +42,15 @@ local function fill(resources, kind, amounts)
 end
 
 
-local function fill_container(container, what, defaults, told)
+local function fill_container(container, what, defaults, changes)
   container.resources = container.resources or {}
   local limits = fill(container.resources, "limits", defaults.limits)
   local requests = fill(container.resources, "requests", defaults.requests)
   if #requests > 0 then
-    told[#told + 1] = ("%s request for %s %s"):format(table.concat(requests, ", "), what, container.name)
+    changes[#changes + 1] = ("%s request for %s %s"):format(table.concat(requests, ", "), what, container.name)
   end
   if #limits > 0 then
-    told[#told + 1] = ("%s limit for %s %s"):format(table.concat(limits, ", "), what, container.name)
+    changes[#changes + 1] = ("%s limit for %s %s"):format(table.concat(limits, ", "), what, container.name)
   end
 end
 
@@ -75,16 +75,16 @@ end
 --- Completes the containers of a new pod, and notes in an annotation what was set.
 function M.complete(pod, ctx)
   for _, items in ipairs(items_of(ctx)) do
-    local defaults, told = defaults_of(items), {}
+    local defaults, changes = defaults_of(items), {}
     for _, container in ipairs(check.list(pod.spec.containers)) do
-      fill_container(container, "container", defaults, told)
+      fill_container(container, "container", defaults, changes)
     end
     for _, container in ipairs(check.list(pod.spec.initContainers)) do
-      fill_container(container, "init container", defaults, told)
+      fill_container(container, "init container", defaults, changes)
     end
-    if #told > 0 then
+    if #changes > 0 then
       pod.metadata.annotations = pod.metadata.annotations or {}
-      pod.metadata.annotations[ANNOTATION] = "LimitRanger plugin set: " .. table.concat(told, "; ")
+      pod.metadata.annotations[ANNOTATION] = "LimitRanger plugin set: " .. table.concat(changes, "; ")
     end
   end
 end

@@ -20,7 +20,7 @@ end
 
 
 -- A toleration as its internal type in Go is printed.
-local function shown(toleration)
+local function toleration_text(toleration)
   return check.go_struct {
     { "Key", toleration.key or "" }, { "Operator", toleration.operator or "" }, { "Value", toleration.value or "" },
     { "Effect", toleration.effect or "" }, { "TolerationSeconds", toleration.tolerationSeconds },
@@ -36,7 +36,8 @@ local function check_unique(tolerations, errors)
       toleration.effect or "" }, "\0")
     if seen[key] then
       errors[#errors + 1] = {
-        type = "FieldValueDuplicate", path = ("scheduling.tolerations[%d]"):format(i - 1), detail = shown(toleration),
+        type = "FieldValueDuplicate", path = ("scheduling.tolerations[%d]"):format(i - 1),
+        detail = toleration_text(toleration),
       }
     end
     seen[key] = true

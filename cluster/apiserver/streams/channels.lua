@@ -60,16 +60,16 @@ end
 
 
 --- Opens the WebSocket.
---- @param protocol string of M.PROTOCOLS, that the client has offered  @param heard table { closed = function() }
+--- @param protocol string of M.PROTOCOLS, that the client has offered  @param handlers table { closed = function() }
 --- @return table|nil channels, or nil and why there are none
-function M.open(request, reply, protocol, heard)
+function M.open(request, reply, protocol, handlers)
   local self = setmetatable({ form = M.PROTOCOLS[protocol], streams = {} }, M)
   local why
   self.socket, why = websocket.open(request, reply, protocol ~= "" and protocol or nil, {
     message = function(bytes)
       take(self, bytes)
     end,
-    closed = heard.closed,
+    closed = handlers.closed,
   })
   if not self.socket then
     return nil, why

@@ -230,11 +230,11 @@ end
 
 --- @param link table what carries its bytes: write(bytes), waiting() -> integer, pause(paused), finish();
 ---   calls link.on_data(bytes) and, when the client has gone, link.on_close(); this function sets both
---- @param heard table { stream = function(stream), closed = function() }: a stream has been opened; the client has
+--- @param handlers table { stream = function(stream), closed = function() }: a stream has been opened; the client has
 ---   gone, once
-function M.new(link, heard)
+function M.new(link, handlers)
   local self = setmetatable({
-    link = link, on_stream = heard.stream, on_close = heard.closed, block = header_block.new(),
+    link = link, on_stream = handlers.stream, on_close = handlers.closed, block = header_block.new(),
     streams = {}, count = 0, last_id = 0, input = input.new(HEAD),
   }, M)
   self.ways = ways_of(self)

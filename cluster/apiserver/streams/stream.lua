@@ -89,15 +89,15 @@ end
 
 
 local function tell(self, what, bytes)
-  local fn = self.heard[what]
+  local fn = self.handlers[what]
   if fn then
     fn(bytes)
   end
 end
 
 
-function M:listen(heard)
-  self.heard = heard
+function M:listen(handlers)
+  self.handlers = handlers
   for _, one in ipairs(take_early(self)) do
     tell(self, one.what, one.bytes)
   end
@@ -105,7 +105,7 @@ end
 
 
 local function hear(self, what, bytes)
-  if self.heard then
+  if self.handlers then
     tell(self, what, bytes)
     return
   end

@@ -31,11 +31,11 @@ local function summary(text)
   if text == "" then
     return "<empty>"
   end
-  local shown = text:sub(1, 30)
-  if shown:sub(1, 1) ~= "{" then
-    shown = shown:gsub(".", function(char) return ("%02x"):format(char:byte()) end)
+  local head = text:sub(1, 30)
+  if head:sub(1, 1) ~= "{" then
+    head = head:gsub(".", function(char) return ("%02x"):format(char:byte()) end)
   end
-  return #text > 30 and shown .. " ..." or shown
+  return #text > 30 and head .. " ..." or head
 end
 
 

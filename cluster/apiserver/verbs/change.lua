@@ -86,7 +86,7 @@ end
 
 
 -- The text that a message shows of a patch that does not fit.
-local function shown(kind, object, settings)
+local function object_text(kind, object, settings)
   if kind.name == "strategic" then
     return gofmt.plain(settings.patch)
   end
@@ -144,7 +144,7 @@ function M.prune_and_default(request, kind, res, object, settings)
     why = body.enforce_field_validation(request, settings.validation, decode_warnings)
   end
   if why then
-    return status.invalid("", "", "", { field.invalid("patch", shown(kind, before, settings), why) })
+    return status.invalid("", "", "", { field.invalid("patch", object_text(kind, before, settings), why) })
   end
   object.apiVersion, object.kind = res.api_version, res.kind
 end

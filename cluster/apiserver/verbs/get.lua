@@ -7,13 +7,13 @@ local versions = require "cluster.apiserver.verbs.versions"
 --- @return integer|nil code, string text; or nil and a status
 return function(request)
   local kept = request.server.store
-  local asked = request.query.resourceVersion
-  if asked then
-    local complaint = versions.complaint(asked[1])
+  local version = request.query.resourceVersion
+  if version then
+    local complaint = versions.complaint(version[1])
     if complaint then
       return nil, status.bad_request(complaint)
     end
-    local _, failure = versions.read(asked[1], kept.revision)
+    local _, failure = versions.read(version[1], kept.revision)
     if failure then
       return nil, failure
     end

@@ -70,14 +70,14 @@ end
 
 -- Column definitions stand in the first row that a client gets, and only there.
 local function table_form(request)
-  local told = false
+  local has_sent_columns = false
   local function render(kind, object)
     local made = respond.table(request, host.json.array { object },
       { resourceVersion = object.metadata.resourceVersion })
-    if told then
+    if has_sent_columns then
       made.columnDefinitions = host.json.null
     end
-    told = true
+    has_sent_columns = true
     return event_line(kind, made)
   end
   local function form(kind, entry, revision)

@@ -113,7 +113,7 @@ end
 
 
 --- Messages of the Events with this reason on an object, in the order they came.
-function M:told(name, reason)
+function M:messages(name, reason)
   local messages = {}
   for _, event in ipairs(self:must("GET", "/api/v1/namespaces/default/events").items) do
     if event.involvedObject.name == name and event.reason == reason then

@@ -83,8 +83,8 @@ end
 --- The bindings of a write that matched as `res`.
 function M.bindings(attributes, res)
   local auth = attributes.server.auth
-  local authorizer = authorization.new(attributes.user, function(user, asked)
-    return auth:authorize(user, asked)
+  local authorizer = authorization.new(attributes.user, function(user, wanted_access)
+    return auth:authorize(user, wanted_access)
   end)
   return {
     object = value_of(match.version_of(attributes.object, res, attributes)),

@@ -155,16 +155,16 @@ end
 
 
 -- Hooks that ask for it are called again if another one changed the object after them, in the second round too.
-local function note_change(asked)
-  for uid in pairs(asked.invoked) do
-    asked.again[uid] = true
+local function note_change(reinvocation)
+  for uid in pairs(reinvocation.called) do
+    reinvocation.again[uid] = true
   end
-  asked.invoked = {}
+  reinvocation.called = {}
 end
 
 
--- @param asked table { invoked, again }: ids of hooks  @param only table|nil the ids of those that are called
-local function mutate_by_all(hooks, attributes, asked, only)
+-- @param reinvocation table { called, again }: ids of hooks  @param only table|nil the ids of those that are called
+local function mutate_by_all(hooks, attributes, reinvocation, only)
   for _, hook in ipairs(hooks) do
     local res, failure, response, changed
     if not only or only[hook.uid] then
@@ -177,10 +177,10 @@ local function mutate_by_all(hooks, attributes, asked, only)
       changed, failure = mutate(hook, response, attributes, res)
     end
     if changed then
-      note_change(asked)
+      note_change(reinvocation)
     end
     if res and hook.spec.reinvocationPolicy == "IfNeeded" then
-      asked.invoked[hook.uid] = true
+      reinvocation.called[hook.uid] = true
     end
     if failure then
       return failure
@@ -195,10 +195,10 @@ M.mutating = { watches = { MUTATING } }
 --- Calls the mutating webhooks about a write, one after the other, and those again that asked for it when another one
 --- changed the object after them. @return table|nil failure a status
 function M.mutating.check(attributes)
-  local hooks, asked = hooks_of(attributes.server.store, MUTATING), { invoked = {}, again = {} }
-  local failure = mutate_by_all(hooks, attributes, asked)
-  if not failure and next(asked.again) then
-    failure = mutate_by_all(hooks, attributes, asked, asked.again)
+  local hooks, reinvocation = hooks_of(attributes.server.store, MUTATING), { called = {}, again = {} }
+  local failure = mutate_by_all(hooks, attributes, reinvocation)
+  if not failure and next(reinvocation.again) then
+    failure = mutate_by_all(hooks, attributes, reinvocation, reinvocation.again)
   end
   return failure
 end

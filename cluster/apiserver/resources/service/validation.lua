@@ -105,9 +105,10 @@ local function check_duplicates(spec, errors)
   for i, port in ipairs(spec.ports or NONE) do
     local key = ("%s/%d"):format(port.protocol, port.port)
     if ports[key] then
-      local shown = check.go_struct { { "Name", "" }, { "Protocol", port.protocol }, { "AppProtocol" },
+      local port_text = check.go_struct { { "Name", "" }, { "Protocol", port.protocol }, { "AppProtocol" },
         { "Port", port.port }, { "TargetPort", 0 }, { "NodePort", 0 } }
-      errors[#errors + 1] = { type = "FieldValueDuplicate", path = ("spec.ports[%d]"):format(i - 1), detail = shown }
+      local at = ("spec.ports[%d]"):format(i - 1)
+      errors[#errors + 1] = { type = "FieldValueDuplicate", path = at, detail = port_text }
     end
     ports[key] = true
   end
