@@ -85,12 +85,12 @@ end
 --- Adds a warning to the answer, once. Warnings beyond the limit are left out.
 --- Rule: apiserver/pkg/endpoints/filters/warning.go.
 function M.warn(request, warning)
-  local warnings = request.warnings or { list = {}, length = 0, known = {}, short = false }
+  local warnings = request.warnings or { list = {}, length = 0, sent = {}, short = false }
   request.warnings = warnings
-  if warnings.known[warning] then
+  if warnings.sent[warning] then
     return
   end
-  warnings.known[warning] = true
+  warnings.sent[warning] = true
   if not warnings.short then
     if add_warning(warnings, warning) then
       return

@@ -210,10 +210,10 @@ end
 -- Asks the keeper of the data (on_commit) first: a change happens only if it is kept.
 local function commit(self, id, kind, entry, previous)
   if self.on_commit then
-    local kept, why = self.on_commit {
+    local is_committed, why = self.on_commit {
       type = kind, id = id, revision = entry.revision, entry = entry, is_passing = self.is_passing,
     }
-    if not kept then
+    if not is_committed then
       return nil, status.internal(why)
     end
   end

@@ -107,15 +107,15 @@ end
 
 -- The pods that were evicted and are still there, name → when; and in how many seconds the first of them is given up.
 local function disrupted(budget, list, now)
-  local known, kept, again = (budget.status or {}).disruptedPods or {}, {}, nil
+  local known, still_disrupted, again = (budget.status or {}).disruptedPods or {}, {}, nil
   for _, pod in ipairs(list) do
     local since = known[pod.metadata.name]
     local left = since and not pod.metadata.deletionTimestamp and instant.read(since) + DELETION_SECONDS - now
     if left and left > 0 then
-      kept[pod.metadata.name], again = since, math.min(left, again or left)
+      still_disrupted[pod.metadata.name], again = since, math.min(left, again or left)
     end
   end
-  return kept, again
+  return still_disrupted, again
 end
 
 
@@ -182,9 +182,9 @@ end
 function M.start(server)
   -- The budgets of the namespace in which something changed that they count.
   local function neighbours(entry)
-    local keys, kept = {}, server.store.collections[BUDGETS]
-    if kept and kept:size(entry.namespace) > 0 then
-      kept:each(entry.namespace, nil, function(budget)
+    local keys, collection = {}, server.store.collections[BUDGETS]
+    if collection and collection:size(entry.namespace) > 0 then
+      collection:each(entry.namespace, nil, function(budget)
         keys[#keys + 1] = budget.namespace .. "/" .. budget.name
       end)
     end

@@ -19,18 +19,18 @@ local MEASURED = { pods = true, services = true, persistentvolumeclaims = true }
 -- Adds to `used` what the objects of a resource use of the names in `tracked`.
 local function count(server, quota, res, tracked, used)
   local namespace, store = quota.metadata.namespace, server.store
-  local kept = store:collection(res.id)
+  local collection = store:collection(res.id)
   for name in pairs(tracked) do
     used[name] = used[name] or "0"
   end
   if not MEASURED[res.id] and not quota.spec.scopes and not quota.spec.scopeSelector then
-    local size = tostring(kept:size(namespace))
+    local size = tostring(collection:size(namespace))
     for name in pairs(tracked) do
       used[name] = size
     end
     return
   end
-  kept:each(namespace, nil, function(entry)
+  collection:each(namespace, nil, function(entry)
     local object = store.object(res, entry)
     if scopes.meet(quota.spec, res.id, object) then
       lists.add(used, lists.mask(evaluator.of(res.id, object), tracked))
@@ -82,14 +82,14 @@ end
 --- Starts the controller.
 function M.start(server)
   local function watches(event)
-    local kept = server.store.collections.resourcequotas
+    local collection = server.store.collections.resourcequotas
     local namespace = event.entry.namespace
-    if not kept or namespace == "" or event.id == "resourcequotas" and event.type ~= "DELETED"
-      or not frees(event) or kept:size(namespace) == 0 then
+    if not collection or namespace == "" or event.id == "resourcequotas" and event.type ~= "DELETED"
+      or not frees(event) or collection:size(namespace) == 0 then
       return nil
     end
     local keys = {}
-    kept:each(namespace, nil, function(entry)
+    collection:each(namespace, nil, function(entry)
       keys[#keys + 1] = namespace .. "/" .. entry.name
     end)
     return keys

@@ -54,11 +54,11 @@ end
 
 -- Nothing of an earlier text of a file is waited for, or counts as failed.
 local function forget(where)
-  local kept = {}
+  local others = {}
   for _, document in ipairs(waiting) do
-    kept[#kept + 1] = document.where ~= where and document or nil
+    others[#others + 1] = document.where ~= where and document or nil
   end
-  waiting = kept
+  waiting = others
   failed[where] = nil
 end
 

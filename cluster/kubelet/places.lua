@@ -10,7 +10,7 @@ local ENDED = { Succeeded = true, Failed = true }
 
 --- @param node string its name  @param most integer|nil how many; nil: any number
 function M.new(node, most)
-  return setmetatable({ node = node, most = most, taken = 0 }, M)
+  return setmetatable({ node = node, most = most, pod_count = 0 }, M)
 end
 
 
@@ -22,7 +22,7 @@ end
 
 --- Counts a pod that is there.
 function M:add(entry)
-  self.taken = self.taken + (takes_one(self, entry) and 1 or 0)
+  self.pod_count = self.pod_count + (takes_one(self, entry) and 1 or 0)
 end
 
 
@@ -30,21 +30,21 @@ end
 function M:follow(event)
   local was_full = self:is_full()
   local now = event.type ~= "DELETED" and takes_one(self, event.entry)
-  self.taken = self.taken + (now and 1 or 0) - (takes_one(self, event.previous) and 1 or 0)
+  self.pod_count = self.pod_count + (now and 1 or 0) - (takes_one(self, event.previous) and 1 or 0)
   return was_full and not self:is_full()
 end
 
 
 function M:is_full()
-  return self.most ~= nil and self.taken >= self.most
+  return self.most ~= nil and self.pod_count >= self.most
 end
 
 
 --- Why the kubelet does not take a pod that has the node, and is counted, or nil.
 function M:problem()
-  if self.most and self.taken > self.most then
+  if self.most and self.pod_count > self.most then
     return ("Node didn't have enough resource: pods, requested: 1, used: %d, capacity: %d"):format(
-      self.taken - 1, self.most)
+      self.pod_count - 1, self.most)
   end
 end
 

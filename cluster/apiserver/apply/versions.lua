@@ -20,10 +20,11 @@ M.__index = M
 --- @param options table { subresource =, versions = its descriptions, nil: the one; convert = function(object, from,
 ---   to) that returns the object of one description as another one has it; it may wait, and raise a status }
 function M.new(res, options)
-  local self = setmetatable({ res = res, options = options, known = { [res.api_version] = res }, compared = {} }, M)
+  local by_version = { [res.api_version] = res }
+  local self = setmetatable({ res = res, options = options, by_version = by_version, compared = {} }, M)
   for _, other in ipairs(options.convert and options.versions or {}) do
     if other.api_version ~= res.api_version then
-      self.known[other.api_version] = other
+      by_version[other.api_version] = other
     end
   end
   return self
@@ -31,7 +32,7 @@ end
 
 
 local function description(self, version)
-  return self.known[version] or self.res
+  return self.by_version[version] or self.res
 end
 
 

@@ -34,7 +34,7 @@ local BOUND = {
 
 --- @param server table  @param key string|nil what tokens are signed with; a new one when not given
 function M.new(server, key)
-  return setmetatable({ server = server, key = key or host.secret(KEY_BYTES), known = {}, known_count = 0 }, M)
+  return setmetatable({ server = server, key = key or host.secret(KEY_BYTES), cached = {}, cached_count = 0 }, M)
 end
 
 
@@ -166,20 +166,20 @@ end
 
 -- A token that was read before is not read again.
 local function read(self, token)
-  local known = self.known[token]
-  if known then
-    return known
+  local cached = self.cached[token]
+  if cached then
+    return cached
   end
   local claims = jwt.claims(token, self.key)
   if not claims then
     return nil
   end
-  if self.known_count >= KNOWN_MAX then
-    self.known, self.known_count = {}, 0
+  if self.cached_count >= KNOWN_MAX then
+    self.cached, self.cached_count = {}, 0
   end
-  known = { claims = claims, user = user_of(claims) }
-  self.known[token], self.known_count = known, self.known_count + 1
-  return known
+  cached = { claims = claims, user = user_of(claims) }
+  self.cached[token], self.cached_count = cached, self.cached_count + 1
+  return cached
 end
 
 
@@ -214,11 +214,11 @@ end
 --- The user of a token. @param audiences string[] the names of the server that was shown the token
 --- @return table|nil user, table audiences that the token is for, of these; nil, and the reason if it is one of ours
 function M:user(token, audiences)
-  local known = read(self, token)
-  if not known then
+  local cached = read(self, token)
+  if not cached then
     return nil
   end
-  local claims, now = known.claims, host.now()
+  local claims, now = cached.claims, host.now()
   if now >= claims.exp then
     return nil, "service account token has expired"
   elseif now < claims.nbf then
@@ -231,7 +231,7 @@ function M:user(token, audiences)
   elseif not is_alive(self, claims["kubernetes.io"]) then
     return nil, "service account token has been invalidated"
   end
-  return known.user, accepted
+  return cached.user, accepted
 end
 
 

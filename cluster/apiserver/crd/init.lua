@@ -67,13 +67,13 @@ end
 
 
 local function drop_finalizer(crd)
-  local kept = host.json.array {}
+  local finalizers = host.json.array {}
   for _, finalizer in ipairs(crd.metadata.finalizers) do
     if finalizer ~= FINALIZER then
-      kept[#kept + 1] = finalizer
+      finalizers[#finalizers + 1] = finalizer
     end
   end
-  crd.metadata.finalizers = kept
+  crd.metadata.finalizers = finalizers
 end
 
 
@@ -182,7 +182,7 @@ local function serve(self, crd, full, text)
   local id, now = crd.metadata.name, signature(crd)
   local before = self.served[id]
   if before and before.signature == now then
-    return before.source:moved(text)
+    return before.source:set_text(text)
   end
   local source, webhook = sources.new(text), nil
   self.served[id] = { signature = now, source = source, storage = resource.stored(crd, source).version }

@@ -229,16 +229,16 @@ end
 
 --- Begins: looks at what there is, then at what changes.
 function M:start()
-  local kept = self.server.store
-  for _, id in ipairs(kept:ids()) do
-    kept:collection(id):each(nil, nil, function(entry)
+  local storage = self.server.store
+  for _, id in ipairs(storage:ids()) do
+    storage:collection(id):each(nil, nil, function(entry)
       self.dependents:update { type = "ADDED", id = id, entry = entry }
       if entry.owners or entry.deleting then
         self:add { id = id, namespace = entry.namespace, name = entry.name, uid = entry.uid }
       end
     end)
   end
-  kept:subscribe(function(event) on_change(self, event) end)
+  storage:subscribe(function(event) on_change(self, event) end)
 end
 
 

@@ -147,14 +147,14 @@ end
 
 local function release(self, name)
   local _, object = self.server:call("GET", "/api/v1/namespaces/" .. name, nil, CONTROLLER)
-  local kept = host.json.array {}
+  local finalizers = host.json.array {}
   for _, finalizer in ipairs(object.spec and object.spec.finalizers or {}) do
     if finalizer ~= "kubernetes" then
-      kept[#kept + 1] = finalizer
+      finalizers[#finalizers + 1] = finalizer
     end
   end
   if object.spec then
-    object.spec.finalizers = kept
+    object.spec.finalizers = finalizers
     self.server:call("PUT", "/api/v1/namespaces/" .. name .. "/finalize", object, CONTROLLER)
   end
 end

@@ -6,7 +6,7 @@ local FIRST, LAST = 2, 65533 -- of 10.244.0.0/16; 10.244.0.1 is the node
 
 
 function M.new()
-  return setmetatable({ taken = {}, last = FIRST - 1 }, M)
+  return setmetatable({ in_use = {}, last = FIRST - 1 }, M)
 end
 
 
@@ -29,8 +29,8 @@ end
 function M:take(wanted)
   local number = wanted and number_of(wanted)
   for _ = FIRST, LAST + 1 do
-    if number and not self.taken[number] and is_usual(number) then
-      self.taken[number] = true
+    if number and not self.in_use[number] and is_usual(number) then
+      self.in_use[number] = true
       return ("10.244.%d.%d"):format(number // 256, number % 256)
     end
     self.last = self.last < LAST and self.last + 1 or FIRST
@@ -41,7 +41,7 @@ end
 
 --- Nobody has it any more.
 function M:give_back(address)
-  self.taken[number_of(address)] = nil
+  self.in_use[number_of(address)] = nil
 end
 
 

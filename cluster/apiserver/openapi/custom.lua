@@ -18,7 +18,7 @@ local SINGLE = { items = true, additionalProperties = true, ["not"] = true }
 local LISTS = { allOf = true, anyOf = true, oneOf = true }
 
 -- Keywords that OpenAPI v2 cannot express.
-local POOR = { allOf = true, anyOf = true, oneOf = true, ["not"] = true, default = true, nullable = true }
+local NOT_IN_V2 = { allOf = true, anyOf = true, oneOf = true, ["not"] = true, default = true, nullable = true }
 
 -- Keywords that only the server's own tables have.
 local OWN = { ["x-go-type"] = true, ["x-kubernetes-group-version-kind"] = true }
@@ -123,16 +123,17 @@ end
 function convert(schema, openapi_version)
   local out = {}
   local embedded = schema["x-kubernetes-embedded-resource"] and
-    (openapi_version.rich or not schema["x-kubernetes-preserve-unknown-fields"])
+    (openapi_version.has_all_keywords or not schema["x-kubernetes-preserve-unknown-fields"])
   for keyword, value in pairs(schema) do
-    if not OWN[keyword] and (openapi_version.rich or not POOR[keyword]) and not (embedded and MAPS[keyword]) then
+    local is_in_version = openapi_version.has_all_keywords or not NOT_IN_V2[keyword]
+    if not OWN[keyword] and is_in_version and not (embedded and MAPS[keyword]) then
       out[keyword] = convert_value(keyword, value, openapi_version)
     end
   end
   if embedded then
     embed(schema, out, openapi_version)
   end
-  if not openapi_version.rich then
+  if not openapi_version.has_all_keywords then
     make_poor(schema, out)
   elseif schema["x-kubernetes-int-or-string"] and not out.anyOf and not out.allOf then
     out.anyOf = INT_OR_STRING
@@ -161,7 +162,7 @@ end
 function M.schema(res, openapi_version)
   local schema = res.read_schema and res:read_schema() or res.schema
   local open = schema and schema["x-kubernetes-preserve-unknown-fields"]
-  if not schema or open and not openapi_version.rich then
+  if not schema or open and not openapi_version.has_all_keywords then
     return mark({ type = "object" }, res, res.kind)
   end
   local top = {}

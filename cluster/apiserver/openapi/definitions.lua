@@ -23,7 +23,7 @@ local type_schema
 
 -- Defaults stand where the version of OpenAPI has a keyword for them.
 local function default_in(openapi_version, default)
-  if openapi_version.rich then
+  if openapi_version.has_all_keywords then
     return default
   end
   return nil

@@ -13,7 +13,7 @@ function Version:refer(name, extra)
   local reference = self.prefix .. name
   if not extra or next(extra) == nil then
     return { ["$ref"] = reference }
-  elseif self.rich then
+  elseif self.has_all_keywords then
     extra.allOf = host.json.array { { ["$ref"] = reference } }
   else
     extra["$ref"] = reference
@@ -22,9 +22,9 @@ function Version:refer(name, extra)
 end
 
 
---- The two versions of OpenAPI. Caches keep definitions by `name`. `rich`: the version can express defaults, nullable,
---- oneOf, anyOf and the like.
-M.v2 = setmetatable({ name = "v2", prefix = "#/definitions/", rich = false }, Version)
-M.v3 = setmetatable({ name = "v3", prefix = "#/components/schemas/", rich = true }, Version)
+--- The two versions of OpenAPI. Caches keep definitions by `name`. `has_all_keywords`: the version expresses defaults,
+--- nullable, oneOf, anyOf and the like.
+M.v2 = setmetatable({ name = "v2", prefix = "#/definitions/", has_all_keywords = false }, Version)
+M.v3 = setmetatable({ name = "v3", prefix = "#/components/schemas/", has_all_keywords = true }, Version)
 
 return M

@@ -114,7 +114,7 @@ end
 --- The path items of a resource, path → item.
 --- @param openapi_version table one of openapi_versions.lua
 function M.paths(res, openapi_version)
-  local writer = openapi_version.rich and V3 or V2
+  local writer = openapi_version.has_all_keywords and V3 or V2
   local items = {}
   for _, entry in ipairs(operations.of(res)) do
     local item = { parameters = parameters_of(entry.names, "path", writer) }
@@ -131,7 +131,7 @@ end
 --- A path item of discovery: a GET that answers with a kind of meta/v1.
 --- @param about table id, tag, gives (full name of a definition)
 function M.discovery_item(about, openapi_version)
-  local writer = openapi_version.rich and V3 or V2
+  local writer = openapi_version.has_all_keywords and V3 or V2
   local operation = { verb = "get", codes = { 200 }, gives = about.gives }
   local out = {
     operationId = about.id, tags = { about.tag }, responses = { ["401"] = { description = "Unauthorized" } },

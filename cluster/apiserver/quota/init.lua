@@ -121,8 +121,8 @@ end
 --- @return table|nil failure a Status when it is refused
 function M.check(request, object, old)
   local res = request.res
-  local kept = res.namespaced and request.server.store.collections.resourcequotas
-  if not kept or kept:size(request.namespace) == 0 or not is_charged(request, object, old) then
+  local collection = res.namespaced and request.server.store.collections.resourcequotas
+  if not collection or collection:size(request.namespace) == 0 or not is_charged(request, object, old) then
     return nil
   end
   local function refuse(why)

@@ -197,7 +197,7 @@ end
 local function take_frame(self)
   local from = self.input
   if from:size() < HEAD then
-    from.wanted = HEAD
+    from.frame_bytes = HEAD
     return false
   end
   local first, second = string.unpack(">I4I4", from.bytes, from.at)
@@ -206,12 +206,12 @@ local function take_frame(self)
     fail(self)
     return false
   end
-  from.wanted = HEAD + size
-  if from:size() < from.wanted then
+  from.frame_bytes = HEAD + size
+  if from:size() < from.frame_bytes then
     return false
   end
-  local payload = from.bytes:sub(from.at + HEAD, from.at + from.wanted - 1)
-  from.at = from.at + from.wanted
+  local payload = from.bytes:sub(from.at + HEAD, from.at + from.frame_bytes - 1)
+  from.at = from.at + from.frame_bytes
   if is_control then
     take_control(self, first, second >> 24, payload)
   else

@@ -150,12 +150,12 @@ local function take_frame(self)
   end
   local begin = head.at + 4
   local last = begin + head.size - 1
-  from.wanted = last - from.at + 1
+  from.frame_bytes = last - from.at + 1
   if #from.bytes < last then
     return false
   end
   local payload = host.stream.mask(from.bytes:sub(begin, last), from.bytes:sub(head.at, begin - 1))
-  from.at, from.wanted = last + 1, 0
+  from.at, from.frame_bytes = last + 1, 0
   if head.opcode <= BINARY then
     take_data(self, head.opcode, head.is_last, payload)
   else

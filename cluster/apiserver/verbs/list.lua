@@ -15,15 +15,15 @@ local TOO_OLD = "The resourceVersion for the provided list is too old."
 
 
 -- The collection as it was at `revision`, or nil.
-local function as_of(kept, collection, revision)
-  return revision >= kept:oldest() and collection:at(revision) or nil
+local function as_of(storage, collection, revision)
+  return revision >= storage:oldest() and collection:at(revision) or nil
 end
 
 
 -- The collection to list, at the revision asked for, and that revision.
 local function pick(request, settings)
-  local kept = request.server.store
-  local found = kept:collection(request.res.id)
+  local storage = request.server.store
+  local found = storage:collection(request.res.id)
   if settings.continue ~= "" then
     local token, failure = continue.decode(settings.continue)
     if not token then
@@ -32,22 +32,22 @@ local function pick(request, settings)
     if settings.version ~= "" and settings.version ~= "0" then
       return nil, status.bad_request("specifying resource version is not allowed when using continue")
     elseif token.revision < 0 then
-      return found, kept.revision, token.from
+      return found, storage.revision, token.from
     end
-    local past = as_of(kept, found, token.revision)
+    local past = as_of(storage, found, token.revision)
     if not past then
       return nil, continue.expired(token)
     end
     return past, token.revision, token.from
   end
-  local revision, failure = versions.read(settings.version, kept.revision)
+  local revision, failure = versions.read(settings.version, storage.revision)
   if not revision then
     return nil, failure
   end
   if settings.match ~= "Exact" then
-    return found, kept.revision
+    return found, storage.revision
   end
-  local past = as_of(kept, found, revision)
+  local past = as_of(storage, found, revision)
   if not past then
     return nil, status.expired(TOO_OLD)
   end

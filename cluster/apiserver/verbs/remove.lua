@@ -84,17 +84,17 @@ end
 
 -- Sets the finalizers that the settings ask for. Returns whether any remain.
 local function settle_finalizers(res, meta, settings)
-  local wanted, kept, had = wanted_finalizer(res, meta, settings), host.json.array {}, nil
+  local wanted, finalizers, had = wanted_finalizer(res, meta, settings), host.json.array {}, nil
   for _, finalizer in ipairs(meta.finalizers or {}) do
     if finalizer == ORPHAN or finalizer == FOREGROUND then
       had = finalizer
     else
-      kept[#kept + 1] = finalizer
+      finalizers[#finalizers + 1] = finalizer
     end
   end
   if wanted ~= had then
-    kept[#kept + 1] = wanted
-    meta.finalizers = #kept > 0 and kept or nil
+    finalizers[#finalizers + 1] = wanted
+    meta.finalizers = #finalizers > 0 and finalizers or nil
   end
   return meta.finalizers ~= nil
 end
@@ -161,7 +161,7 @@ end
 
 
 local function save(request, entry, object, settings)
-  local res, kept = request.res, request.server.store
+  local res, storage = request.res, request.server.store
   if settings.dry_run then
     return host.json.encode(object)
   elseif host.json.equal(object, store.object(res, entry)) then
@@ -174,7 +174,7 @@ local function save(request, entry, object, settings)
     return nil, status.conflict(res, entry.name, CHANGED)
   end
   local changed
-  changed, failure = kept:update(res, entry, object, prepared)
+  changed, failure = storage:update(res, entry, object, prepared)
   if not changed then
     return nil, failure
   end

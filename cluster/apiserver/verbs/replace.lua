@@ -163,7 +163,7 @@ end
 
 
 local function store_change(request, entry, old, object)
-  local res, kept = request.res, request.server.store
+  local res, storage = request.res, request.server.store
   local goes, is_same = emptied(old, object) and may_go(request, object), host.json.equal(object, old)
   local prepared, failure
   if not goes and not is_same then
@@ -174,10 +174,10 @@ local function store_change(request, entry, old, object)
   elseif strategies.is_stale(request, entry) then
     return nil, status.conflict(res, request.name, MODIFIED)
   elseif goes then
-    entry, failure = kept:delete(res, entry, host.json.copy(old))
+    entry, failure = storage:delete(res, entry, host.json.copy(old))
     return entry and host.json.encode(object), failure
   elseif not is_same then
-    entry, failure = kept:update(res, entry, object, prepared)
+    entry, failure = storage:update(res, entry, object, prepared)
   end
   if not entry then
     return nil, failure

@@ -121,8 +121,8 @@ end
 
 -- From a revision on that the client has seen. @return table|nil failure a status
 local function start_after(request, watcher, revision)
-  local kept = request.server.store
-  local collection = kept:collection(watcher.res.id)
+  local storage = request.server.store
+  local collection = storage:collection(watcher.res.id)
   local failure = stored.make_all_ready(request, function()
     return concerned(collection:since(revision))
   end)
@@ -134,7 +134,7 @@ local function start_after(request, watcher, revision)
     too_old(watcher.reply, revision, collection.floor)
     return
   end
-  watcher.after = math.max(revision, kept.revision)
+  watcher.after = math.max(revision, storage.revision)
   watcher.reply:start(200, "application/json")
   request.server.hub:add(watcher, send_past(events, watcher))
 end

@@ -67,18 +67,18 @@ function M.dedup_owners(request, object, after)
   if not owners or #owners < 2 then
     return
   end
-  local kept, twice, known = host.json.array {}, {}, {}
+  local unique_owners, twice, known = host.json.array {}, {}, {}
   for _, owner in ipairs(owners) do
     local text = host.json.encode(owner)
     if known[text] then
       twice[#twice + 1] = owner.uid
     else
       known[text] = true
-      kept[#kept + 1] = owner
+      unique_owners[#unique_owners + 1] = owner
     end
   end
   if #twice > 0 then
-    object.metadata.ownerReferences = kept
+    object.metadata.ownerReferences = unique_owners
     respond.warn(request, (".metadata.ownerReferences contains duplicate entries%s; API server dedups owner references "
       .. "in 1.20+, and may reject such requests as early as 1.24; please fix your requests; "
       .. "duplicate UID(s) observed: %s")

@@ -37,8 +37,8 @@ end
 
 
 -- The hooks of all configurations of a kind, in the order in which they are called.
-local function hooks_of(kept, id)
-  local collection, lists = kept:collection(id), by_store[kept] or {}
+local function hooks_of(storage, id)
+  local collection, lists = storage:collection(id), by_store[storage] or {}
   local found = lists[id]
   if not found or found.revision ~= collection.revision then
     found = { revision = collection.revision, hooks = {} }
@@ -48,7 +48,7 @@ local function hooks_of(kept, id)
         table.insert(found.hooks, hook_of(configuration, spec, i))
       end
     end)
-    lists[id], by_store[kept] = found, lists
+    lists[id], by_store[storage] = found, lists
   end
   return found.hooks
 end
