@@ -278,12 +278,12 @@ static int log_wrong_fields_of(struct ml_server_lua *lua, const char *path, stru
                                struct ml_err *err)
 {
     ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
-    ML_AUTO(ml_buf_fini) struct ml_buf asked = ML_BUF_INIT;
+    ML_AUTO(ml_buf_fini) struct ml_buf request = ML_BUF_INIT;
     struct ml_json_writer writer;
     struct ml_err unread = ML_ERR_INIT;
     if (ml_files_read(&files, &ml_files_scripts, path, &unread) < 0)
         return 0; /* the operator says so */
-    ml_json_writer_init(&writer, &asked);
+    ml_json_writer_init(&writer, &request);
     ml_json_begin_object(&writer);
     ml_json_put_string(&writer, "path", ml_str_of(path));
     ml_json_key(&writer, ML_STR("files"));
@@ -291,8 +291,8 @@ static int log_wrong_fields_of(struct ml_server_lua *lua, const char *path, stru
     ml_script_fields_put(&writer, &files, NULL);
     ml_json_end_array(&writer);
     ml_json_end_object(&writer);
-    return ml_script_fields_ask(lua, "cluster.dev.fields", ml_buf_str(&asked), log_wrong_field, log,
-                                err);
+    return ml_script_fields_ask(lua, "cluster.dev.fields", ml_buf_str(&request), log_wrong_field,
+                                log, err);
 }
 
 /* Logs what the scripts at these paths (NULL ends them) read wrongly by the kinds that the embedded
@@ -854,7 +854,7 @@ static int build_dev(struct ml_dev *self)
         .log = &self->log,
         .lua = ml_apiserver_lua(self->server),
         .paths = self->opts.manifests,
-        .tried = start_dev_operator,
+        .all_tried = start_dev_operator,
         .context = self,
     });
     print_address(self);

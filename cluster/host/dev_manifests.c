@@ -16,8 +16,8 @@ struct manifest_path {
 struct ml_dev_manifests {
     struct ml_dev_manifests_opts opts;
     struct manifest_path *paths;
-    size_t count, untried;
-    struct ml_task tried;
+    size_t count, untried_count;
+    struct ml_task all_tried;
 };
 
 static void write_apply_argument(struct ml_buf *out, const char *path, const struct ml_files *files)
@@ -66,8 +66,8 @@ static bool on_path_changed(void *context)
     if (err.kind && strcmp(err.message, path->last.message) != 0)
         ml_error(self->opts.log, "dev", "manifests", ML_ERR(&err));
     path->last = err;
-    if (!path->was_tried && --self->untried == 0)
-        ml_task_defer(&self->tried, self->opts.loop);
+    if (!path->was_tried && --self->untried_count == 0)
+        ml_task_defer(&self->all_tried, self->opts.loop);
     path->was_tried = true;
     return err.kind != ML_EIO;
 }
@@ -78,16 +78,16 @@ struct ml_dev_manifests *ml_dev_manifests_new(const struct ml_dev_manifests_opts
     self->opts = *opts;
     while (opts->paths[self->count])
         self->count++;
-    self->untried = self->count;
+    self->untried_count = self->count;
     self->paths = ml_zalloc((self->count + 1) * sizeof *self->paths);
-    ml_task_init(&self->tried, opts->tried, opts->context);
+    ml_task_init(&self->all_tried, opts->all_tried, opts->context);
     for (size_t i = 0; i < self->count; i++) {
         struct manifest_path *path = &self->paths[i];
         *path = (struct manifest_path){.all = self, .path = opts->paths[i], .last = ML_ERR_INIT};
         path->watch = ml_path_watch_new(opts->loop, path->path, on_path_changed, path);
     }
     if (self->count == 0)
-        ml_task_defer(&self->tried, opts->loop);
+        ml_task_defer(&self->all_tried, opts->loop);
     return self;
 }
 
@@ -97,7 +97,7 @@ void ml_dev_manifests_free(struct ml_dev_manifests *self)
         return;
     for (size_t i = 0; i < self->count; i++)
         ml_path_watch_free(self->paths[i].watch);
-    ml_task_cancel(&self->tried);
+    ml_task_cancel(&self->all_tried);
     free(self->paths);
     free(self);
 }

@@ -13,7 +13,7 @@ struct ml_dev_manifests_opts {
     struct ml_server_lua *lua; /* the server's */
     const char *const *paths;  /* files and folders; NULL ends them */
     /* Each path was tried once, if there is one. Never inside ml_dev_manifests_new. */
-    void (*tried)(void *context);
+    void (*all_tried)(void *context);
     void *context;
 };
 
