@@ -68,12 +68,12 @@ end
 
 
 --- Makes these the webhooks of our scripts, and takes away what was registered before and is not among them.
---- @param given table { objects = list of configurations, and of definitions with their spec.conversion only,
+--- @param webhooks table { objects = list of configurations, and of definitions with their spec.conversion only,
 ---   kinds = list of "group/Kind" whose webhooks these are }
-function M.set(given)
+function M.set(webhooks)
   local server = require "cluster.apiserver.running"
   local before, now = by_server[server] or {}, {}
-  for _, object in ipairs(given.objects) do
+  for _, object in ipairs(webhooks.objects) do
     local res = server.registry:of(object.apiVersion, object.kind)
     local path = server.registry.path(res, nil, object.metadata.name)
     now[path] = object.kind
@@ -100,7 +100,7 @@ function M.set(given)
   end
   by_server[server] = now
   if M.registered then
-    M.registered(given.kinds)
+    M.registered(webhooks.kinds)
   end
 end
 

@@ -184,12 +184,13 @@ local function restore(self)
   local function find(id)
     return self.registry:by_id(id)
   end
-  local left = saved and self.store:restore(saved.records, find) or {}
+  local unknown_records = saved and self.store:restore(saved.records, find) or {}
   crd.start(self)
   self.crds:restore()
-  left = self.store:restore(left, find)
-  if #left > 0 then
-    host.log("warn", "objects of kinds that are not served were left out", { count = #left, first = left[1].id })
+  unknown_records = self.store:restore(unknown_records, find)
+  if #unknown_records > 0 then
+    host.log("warn", "objects of kinds that are not served were left out",
+      { count = #unknown_records, first = unknown_records[1].id })
   end
   if saved then
     self.store:start_at(saved.revision)

@@ -330,7 +330,7 @@ end
 --- @param records table as dump returns them  @param find function(id) -> description of the stored version, or nil
 --- @return table left the records of resources that nobody describes
 function M:restore(records, find)
-  local left = {}
+  local unknown_records = {}
   for _, record in ipairs(records) do
     local res = find(record.id)
     if res then
@@ -342,10 +342,10 @@ function M:restore(records, find)
       self:collection(record.id):put(entry_of(res, object, revision, stored))
       self.revision = math.max(self.revision, revision)
     else
-      left[#left + 1] = record
+      unknown_records[#unknown_records + 1] = record
     end
   end
-  return left
+  return unknown_records
 end
 
 

@@ -118,9 +118,9 @@ end
 
 -- A request that has been decided on is of use for an hour, one that waits for a day.
 local function clean(api, object)
-  local left = kept_until(object) - host.now()
-  if left > 0 then
-    return left
+  local seconds_left = kept_until(object) - host.now()
+  if seconds_left > 0 then
+    return seconds_left
   end
   api.delete(object)
 end

@@ -214,14 +214,14 @@ local function count(set, places)
     local pod = place.old[1] or place.new[1]
     if place.run then
       add "desiredNumberScheduled"
-      local available, left = false, nil
+      local available, seconds_left = false, nil
       if pod then
-        available, left = pods.is_available(pod, set.spec.minReadySeconds)
+        available, seconds_left = pods.is_available(pod, set.spec.minReadySeconds)
         add "currentNumberScheduled"
         status.numberReady = status.numberReady + (pods.is_ready(pod) and 1 or 0)
         status.updatedNumberScheduled = status.updatedNumberScheduled + (place.old[1] and 0 or 1)
       end
-      again = left and left > 0 and math.min(left, again or left) or again
+      again = seconds_left and seconds_left > 0 and math.min(seconds_left, again or seconds_left) or again
       add(available and "numberAvailable" or "numberUnavailable")
     elseif pod then
       add "numberMisscheduled"

@@ -110,9 +110,9 @@ local function disrupted(budget, list, now)
   local known, still_disrupted, again = (budget.status or {}).disruptedPods or {}, {}, nil
   for _, pod in ipairs(list) do
     local since = known[pod.metadata.name]
-    local left = since and not pod.metadata.deletionTimestamp and instant.read(since) + DELETION_SECONDS - now
-    if left and left > 0 then
-      still_disrupted[pod.metadata.name], again = since, math.min(left, again or left)
+    local seconds_left = since and not pod.metadata.deletionTimestamp and instant.read(since) + DELETION_SECONDS - now
+    if seconds_left and seconds_left > 0 then
+      still_disrupted[pod.metadata.name], again = since, math.min(seconds_left, again or seconds_left)
     end
   end
   return still_disrupted, again

@@ -126,9 +126,9 @@ local function manage(api, job, found, record)
   if missing <= 0 then
     return
   end
-  local left = job.spec.backoffLimitPerIndex and 0 or backoff.left(record.failures, record.latest)
-  if left > 0 then
-    return left
+  local seconds_left = job.spec.backoffLimitPerIndex and 0 or backoff.seconds_left(record.failures, record.latest)
+  if seconds_left > 0 then
+    return seconds_left
   end
   local made, again = job_pods.create(api, job, found, missing)
   table.move(made, 1, #made, #found.active + 1, found.active)
@@ -222,8 +222,8 @@ local function reconcile(api, job, memory)
   if has_ended then
     job_status.announce(api, job, ending)
   end
-  local left = not ending and deadline_left(job, status)
-  return again and left and math.min(again, left) or again or left or nil
+  local seconds_left = not ending and deadline_left(job, status)
+  return again and seconds_left and math.min(again, seconds_left) or again or seconds_left or nil
 end
 
 

@@ -72,12 +72,12 @@ local function count(set, active, terminating, failure)
   local labelled, ready, available, again = 0, 0, 0, nil
   for _, pod in ipairs(active) do
     host.give_way()
-    local is_available, left = pods.is_available(pod, set.spec.minReadySeconds)
+    local is_available, seconds_left = pods.is_available(pod, set.spec.minReadySeconds)
     labelled = labelled + (has_labels(pod, (set.spec.template.metadata or {}).labels) and 1 or 0)
     ready = ready + (pods.is_ready(pod) and 1 or 0)
     available = available + (is_available and 1 or 0)
-    if left and left > 0 then
-      again = math.min(left, again or left)
+    if seconds_left and seconds_left > 0 then
+      again = math.min(seconds_left, again or seconds_left)
     end
   end
   status.fullyLabeledReplicas = labelled > 0 and labelled or nil

@@ -14,9 +14,9 @@ local function reconcile(api, job)
   if not ttl or not finished or job.metadata.deletionTimestamp then
     return
   end
-  local left = instant.read(finished) + ttl - host.now()
-  if left > 0 then
-    return left
+  local seconds_left = instant.read(finished) + ttl - host.now()
+  if seconds_left > 0 then
+    return seconds_left
   end
   api.delete(job, "Foreground")
 end

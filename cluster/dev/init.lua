@@ -110,9 +110,9 @@ end
 
 
 --- Applies what is new or has changed in the manifests of one --apply.
---- @param given table { path =, files = { { name =, text = }, … } }
-function M.apply(given)
-  apply.files(server, given.path, given.files)
+--- @param manifests table { path =, files = { { name =, text = }, … } }
+function M.apply(manifests)
+  apply.files(server, manifests.path, manifests.files)
 end
 
 

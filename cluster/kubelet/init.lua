@@ -38,7 +38,9 @@ local READABLE = {
 ---   find_network  function() -> see ../network, or nil: pods have the machine's. Called once, when the first pod needs
 ---            it: it takes a while
 function M.new(server, options)
-  local self = setmetatable({ server = server, runtime = options.runtime, name = NODE, workers = {}, given = 0 }, M)
+  local self = setmetatable({
+    server = server, runtime = options.runtime, name = NODE, workers = {}, address_count = 0,
+  }, M)
   self.machine = options.machine or { address = NOWHERE, architecture = "amd64", kernel = "" }
   self.is_real = options.machine ~= nil
   self.beats = options.beats
@@ -114,8 +116,8 @@ function M:pod_address(pod, known)
   elseif known then
     return known
   end
-  self.given = self.given + 1
-  return ("10.244.%d.%d"):format(self.given // 254 % 256, self.given % 254 + 1)
+  self.address_count = self.address_count + 1
+  return ("10.244.%d.%d"):format(self.address_count // 254 % 256, self.address_count % 254 + 1)
 end
 
 

@@ -66,16 +66,16 @@ end
 
 -- Writes, up to the limit of all. @return integer bytes that wait for the client
 function Answer:write(text)
-  if self.left then
-    text = text:sub(1, self.left)
-    self.left = self.left - #text
+  if self.bytes_left then
+    text = text:sub(1, self.bytes_left)
+    self.bytes_left = self.bytes_left - #text
   end
   return self.reply:write(text)
 end
 
 
 function Answer:is_full()
-  return self.left == 0
+  return self.bytes_left == 0
 end
 
 
@@ -182,7 +182,7 @@ function M.send(log, options, reply)
     log = log,
     options = options,
     reply = reply,
-    left = options.limit,
+    bytes_left = options.limit,
     next_text = options.tail and last(options.tail, next_text) or next_text,
   }, Answer)
   reply.on_close = function()

@@ -188,12 +188,12 @@ end
 
 
 -- One more process of the pod, one less.
-function Handle:entered()
+function Handle:add_process()
   self.place.running = self.place.running + 1
 end
 
 
-function Handle:left()
+function Handle:remove_process()
   self.place.running = self.place.running - 1
   remove_if_over(self.place)
 end
@@ -222,7 +222,7 @@ local function over(self, how)
   end
   self.log:close()
   attach.over(self, how)
-  self:left()
+  self:remove_process()
   local message = termination_message.read(self.hook_failure or how.message, self.place.base, self.plan.message,
     self.log, how.code, self.run.container.terminationMessagePolicy)
   self.run.on_exit { code = how.code, reason = reason_of(how), message = message }
@@ -314,7 +314,7 @@ function M:start(run)
   end
   handle.process = running
   handle.log = self.kept_logs:open(run.pod, run.container.name, run.attempt)
-  handle:entered()
+  handle:add_process()
   run_post_start(handle)
   return handle
 end

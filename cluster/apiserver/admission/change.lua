@@ -24,9 +24,9 @@ end
 --- @param before table the object as it was  @param object table what it became; both as `res` has them
 --- @return boolean|nil changed, or nil and why the object does not fit its kind
 return function(attributes, before, object, res)
-  local known, refused = prune_and_default(attributes.request.presented and {} or res, object)
-  if not known then
-    return nil, refused
+  local unknown_paths, why = prune_and_default(attributes.request.presented and {} or res, object)
+  if not unknown_paths then
+    return nil, why
   end
   local changed = not host.json.equal(before, object)
   replace(attributes, object, res)

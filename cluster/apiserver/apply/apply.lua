@@ -111,12 +111,12 @@ local function left_conflicts(conflicts, live, res, options)
   if not allowed then
     return conflicts
   end
-  local left = {}
+  local remaining = {}
   for id, paths in pairs(conflicts) do
     paths = set.difference(paths, allowed)
-    left[id] = next(paths) ~= nil and paths or nil
+    remaining[id] = next(paths) ~= nil and paths or nil
   end
-  return next(left) ~= nil and left or nil
+  return next(remaining) ~= nil and remaining or nil
 end
 
 

@@ -36,10 +36,10 @@ local function add_owned(versions, at, merged, pruned, owners_by_id)
   local owned, order = owned_by_version(owners_by_id, at)
   for _, version in ipairs(order) do
     local kind = versions:kind(version)
-    local whole, left = versions:convert(merged, at, version), versions:convert(pruned, at, version)
-    local kept = set.union(paths_of(kind, left), set.with_fields(owned[version], kind))
-    left = merge.remove(kind, whole, set.difference(paths_of(kind, whole), kept)) or {}
-    pruned = versions:convert(left, version, at)
+    local whole, remaining = versions:convert(merged, at, version), versions:convert(pruned, at, version)
+    local retained_paths = set.union(paths_of(kind, remaining), set.with_fields(owned[version], kind))
+    remaining = merge.remove(kind, whole, set.difference(paths_of(kind, whole), retained_paths)) or {}
+    pruned = versions:convert(remaining, version, at)
   end
   return pruned
 end

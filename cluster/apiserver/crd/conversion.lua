@@ -30,18 +30,18 @@ local FREE = { "labels", "annotations" } -- the metadata that a webhook may chan
 
 --- @param server table  @param crd table as summary.lua makes it
 function M.new(server, crd)
-  local given, version = crd.spec.conversion.webhook, nil
-  for _, candidate in ipairs(given.conversionReviewVersions) do
+  local settings, version = crd.spec.conversion.webhook, nil
+  for _, candidate in ipairs(settings.conversionReviewVersions) do
     version = version or KNOWN[candidate] and candidate or nil
   end
   return setmetatable({
     server = server, review_version = version, group = crd.spec.group,
-    webhook = { config = given.clientConfig, seconds = SECONDS },
+    webhook = { config = settings.clientConfig, seconds = SECONDS },
   }, M)
 end
 
 
-local function given(value)
+local function not_null(value)
   return value ~= nil and value ~= null and value or nil
 end
 
@@ -52,7 +52,7 @@ local function read(text, review)
   if type(answer) ~= "table" then
     return nil, "couldn't get version/kind; json parse error: " .. (why or "it is no object")
   end
-  local response, is_strict = given(answer.response), review.apiVersion == GROUP .. "/v1"
+  local response, is_strict = not_null(answer.response), review.apiVersion == GROUP .. "/v1"
   if is_strict and (answer.apiVersion ~= review.apiVersion or answer.kind ~= review.kind) then
     return nil, ("expected webhook response of %s/v1, Kind=ConversionReview, got %s, Kind=%s"):format(GROUP,
       tostring(answer.apiVersion), tostring(answer.kind))
@@ -60,15 +60,15 @@ local function read(text, review)
     return nil, "no response provided"
   elseif is_strict and response.uid ~= review.request.uid then
     return nil, ("expected response.uid=%s, got %s"):format(field.quote(review.request.uid),
-      field.quote(tostring(given(response.uid) or "")))
+      field.quote(tostring(not_null(response.uid) or "")))
   end
   local result = type(response.result) == "table" and response.result or {}
   if result.status ~= "Success" then
-    local message = given(result.message) or ""
+    local message = not_null(result.message) or ""
     return nil, message ~= "" and tostring(message)
-      or ("response.result.status was '%s', not 'Success'"):format(tostring(given(result.status) or ""))
+      or ("response.result.status was '%s', not 'Success'"):format(tostring(not_null(result.status) or ""))
   end
-  local objects = given(response.convertedObjects) or {}
+  local objects = not_null(response.convertedObjects) or {}
   return type(objects) == "table" and objects or {}
 end
 
@@ -77,9 +77,9 @@ end
 local function check_identity(before, after)
   local old, new = before.metadata, type(after.metadata) == "table" and after.metadata or {}
   for _, name in ipairs { "name", "namespace", "uid" } do
-    if (given(new[name]) or "") ~= (old[name] or "") then
+    if (not_null(new[name]) or "") ~= (old[name] or "") then
       local shown = name == "uid" and "UID" or name
-      return ("must have the same %s: %s != %s"):format(shown, old[name] or "", tostring(given(new[name]) or ""))
+      return ("must have the same %s: %s != %s"):format(shown, old[name] or "", tostring(not_null(new[name]) or ""))
     end
   end
 end
@@ -100,7 +100,7 @@ end
 
 -- The labels or annotations of a converted object. @return table|nil map, or nil and why they cannot be taken
 local function check_map(meta, before, name)
-  local map = given(meta[name])
+  local map = not_null(meta[name])
   local why = map and check_texts(map, name)
   if why or map == nil or host.json.equal(map, before[name]) then
     return map, why
@@ -139,10 +139,10 @@ local function check(before, after, api_version, place)
     return ("returned invalid converted object at index %d: it is no object"):format(place)
   elseif after.apiVersion ~= api_version then
     return ("returned invalid object at index %d: invalid groupVersion (expected %s, received %s)"):format(place,
-      api_version, tostring(given(after.apiVersion) or ""))
+      api_version, tostring(not_null(after.apiVersion) or ""))
   elseif after.kind ~= before.kind then
     return ("returned invalid object at index %d: invalid kind (expected %s, received %s)"):format(place, before.kind,
-      tostring(given(after.kind) or ""))
+      tostring(not_null(after.kind) or ""))
   end
   local why = check_identity(before, after)
   if why then

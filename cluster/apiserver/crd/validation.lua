@@ -20,19 +20,19 @@ local function check_stored_versions(crd, errors)
     errors[#errors + 1] = field.invalid(path, host.json.null, "must have at least one stored version")
     return
   end
-  local left = {}
+  local unlisted = {}
   for i, name in ipairs(stored) do
-    left[name] = i - 1
+    unlisted[name] = i - 1
   end
   for _, version in ipairs(crd.spec.versions or {}) do
-    if version.storage and not left[version.name] then
+    if version.storage and not unlisted[version.name] then
       errors[#errors + 1] = field.invalid(path, stored, "must have the storage version " .. version.name)
     end
-    left[version.name] = nil
+    unlisted[version.name] = nil
   end
   for _, name in ipairs(stored) do
-    if left[name] then
-      errors[#errors + 1] = field.invalid(("%s[%d]"):format(path, left[name]), name,
+    if unlisted[name] then
+      errors[#errors + 1] = field.invalid(("%s[%d]"):format(path, unlisted[name]), name,
         ("missing from spec.versions; %s was previously a storage version, and must remain in spec.versions until a "
         .. "storage migration ensures no data remains persisted in %s and removes %s from status.storedVersions")
         :format(name, name, name))

@@ -90,11 +90,11 @@ function M.complete(pod, ctx)
 end
 
 
--- Bounds. Each returns what is wrong, or nil. `given`: { requests =, limits = }.
+-- Bounds. Each returns what is wrong, or nil. `amounts`: { requests =, limits = }.
 local BOUNDS = {}
 
-function BOUNDS.min(kind, name, bound, given)
-  local request, limit = given.requests[name], given.limits[name]
+function BOUNDS.min(kind, name, bound, amounts)
+  local request, limit = amounts.requests[name], amounts.limits[name]
   local words = ("minimum %s usage per %s is %s"):format(name, kind, bound)
   if not request then
     return words .. ".  No request is specified"
@@ -105,8 +105,8 @@ function BOUNDS.min(kind, name, bound, given)
   end
 end
 
-function BOUNDS.max(kind, name, bound, given)
-  local request, limit = given.requests[name], given.limits[name]
+function BOUNDS.max(kind, name, bound, amounts)
+  local request, limit = amounts.requests[name], amounts.limits[name]
   local words = ("maximum %s usage per %s is %s"):format(name, kind, bound)
   if not limit then
     return words .. ".  No limit is specified"
@@ -117,8 +117,8 @@ function BOUNDS.max(kind, name, bound, given)
   end
 end
 
-local function max_request(kind, name, bound, given)
-  local request = given.requests[name]
+local function max_request(kind, name, bound, amounts)
+  local request = amounts.requests[name]
   local words = ("maximum %s usage per %s is %s"):format(name, kind, bound)
   if not request then
     return words .. ".  No request is specified"
@@ -132,8 +132,8 @@ local function float(text)
   return amount and quantity.float(amount) or 0.0
 end
 
-function BOUNDS.maxLimitRequestRatio(kind, name, bound, given)
-  local request, limit = float(given.requests[name]), float(given.limits[name])
+function BOUNDS.maxLimitRequestRatio(kind, name, bound, amounts)
+  local request, limit = float(amounts.requests[name]), float(amounts.limits[name])
   local words = ("%s max limit to request ratio per %s is %s"):format(name, kind, bound)
   if request == 0 then
     return words .. ", but no request is specified or request is 0"
@@ -145,16 +145,16 @@ function BOUNDS.maxLimitRequestRatio(kind, name, bound, given)
 end
 
 
-local function apply(item, name, rule, given, problems)
+local function apply(item, name, rule, amounts, problems)
   for _, resource in ipairs(check.sorted_keys(item[name])) do
-    problems[#problems + 1] = rule(item.type, resource, item[name][resource], given)
+    problems[#problems + 1] = rule(item.type, resource, item[name][resource], amounts)
   end
 end
 
 
-local function apply_all(item, given, problems)
+local function apply_all(item, amounts, problems)
   for _, name in ipairs { "min", "max", "maxLimitRequestRatio" } do
-    apply(item, name, BOUNDS[name], given, problems)
+    apply(item, name, BOUNDS[name], amounts, problems)
   end
 end
 
@@ -176,9 +176,9 @@ end
 
 local function check_claim(item, claim, problems)
   if item.type == "PersistentVolumeClaim" then
-    local given = { requests = claim.spec.resources.requests or NONE, limits = NONE }
-    apply(item, "min", BOUNDS.min, given, problems)
-    apply(item, "max", max_request, given, problems)
+    local amounts = { requests = claim.spec.resources.requests or NONE, limits = NONE }
+    apply(item, "min", BOUNDS.min, amounts, problems)
+    apply(item, "max", max_request, amounts, problems)
   end
 end
 

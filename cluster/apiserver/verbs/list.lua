@@ -107,13 +107,13 @@ end
 
 
 -- The metadata of the list as JSON.
-local function meta_text(request, revision, token, left)
+local function meta_text(request, revision, token, remaining_count)
   local parts = { ('"resourceVersion":"%d"'):format(revision) }
   if token or not request.res.builtin then
     parts[#parts + 1] = '"continue":' .. host.json.encode(token or "")
   end
-  if left then
-    parts[#parts + 1] = ('"remainingItemCount":%d'):format(left)
+  if remaining_count then
+    parts[#parts + 1] = ('"remainingItemCount":%d'):format(remaining_count)
   end
   return '"metadata":{' .. table.concat(parts, ",") .. "}"
 end
@@ -142,16 +142,16 @@ return function(request, _, entries)
     return nil, failure
   end
   entries = entries or {}
-  local more, token, left = page(request, settings, collection, from, selector, entries), nil, nil
+  local more, token, remaining_count = page(request, settings, collection, from, selector, entries), nil, nil
   if more then
     local key = key_of(request, entries[#entries])
     token = continue.encode(revision, key)
-    left = selector.empty and collection:count_after(scope.namespace(request), key) or nil
+    remaining_count = selector.empty and collection:count_after(scope.namespace(request), key) or nil
   end
   failure = stored.make_ready(request, entries)
   if failure then
     return nil, failure
   end
-  return 200, request.res.list_head .. meta_text(request, revision, token, left) .. ',"items":['
+  return 200, request.res.list_head .. meta_text(request, revision, token, remaining_count) .. ',"items":['
     .. table.concat(texts_of(request, entries), ",") .. "]}"
 end

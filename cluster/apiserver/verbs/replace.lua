@@ -17,12 +17,12 @@ local MODIFIED = "the object has been modified; please apply your changes to the
 -- Checks the resourceVersion that a client sends. @return table|nil failure
 local function check_version(request, old, object)
   local res, meta = request.res, object.metadata
-  local given = meta.resourceVersion
-  if given and not given:find("^%d+$") then
-    return status.unknown(("strconv.ParseUint: parsing %s: invalid syntax"):format(field.quote(given)))
+  local resource_version = meta.resourceVersion
+  if resource_version and not resource_version:find("^%d+$") then
+    return status.unknown(("strconv.ParseUint: parsing %s: invalid syntax"):format(field.quote(resource_version)))
   end
-  if given and given:find("[^0]") then
-    if given ~= old.metadata.resourceVersion then
+  if resource_version and resource_version:find("[^0]") then
+    if resource_version ~= old.metadata.resourceVersion then
       return status.conflict(res, request.name, MODIFIED)
     end
     return nil

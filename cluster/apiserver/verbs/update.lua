@@ -8,15 +8,15 @@ local write = require "cluster.apiserver.verbs.write"
 
 
 local function other_uid(request, object, entry)
-  local res, given = request.res, object.metadata.uid
-  if not given or given == entry.uid then
+  local res, uid = request.res, object.metadata.uid
+  if not uid or uid == entry.uid then
     return nil
   end
   local key = "/registry/" .. (res.builtin and "" or res.group .. "/") .. res.plural .. "/"
     .. (entry.namespace ~= "" and entry.namespace .. "/" or "") .. entry.name
   return status.conflict(res, request.name, ("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, "
     .. "AdditionalErrorMsg: Precondition failed: UID in precondition: %s, UID in object meta: %s"):format(
-    key, given, entry.uid))
+    key, uid, entry.uid))
 end
 
 

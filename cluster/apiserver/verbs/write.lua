@@ -154,8 +154,8 @@ end
 -- @param prepared table|nil as stored.storable gave it
 local function store_new(request, object, prepared)
   local meta, res = object.metadata, request.res
-  local given = meta.resourceVersion
-  if given and given ~= "0" then
+  local resource_version = meta.resourceVersion
+  if resource_version and resource_version ~= "0" then
     return nil, status.unknown("resourceVersion should not be set on objects to be created")
   end
   if request.server.store:get(res.id, meta.namespace or "", meta.name) then

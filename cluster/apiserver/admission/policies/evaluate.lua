@@ -162,11 +162,11 @@ function M.policy(policy, bindings)
   elseif answer == "no" then
     return verdict
   end
-  local results, left = run_all(policy.validations, policy.count, policy, input, BUDGET)
+  local results, remaining_budget = run_all(policy.validations, policy.count, policy, input, BUDGET)
   if not results then
     return fail(OUT_OF_BUDGET)
   end
-  local messages = run_all(policy.messages, policy.count, policy, input, left)
+  local messages = run_all(policy.messages, policy.count, policy, input, remaining_budget)
   for i = 1, policy.count do
     local result = results[i] or {}
     if result.error then

@@ -21,10 +21,10 @@ end
 
 -- Adds the IPAddresses that users made. The IPAddresses of Services are left out: they come and go soon after their
 -- Services do.
-local function of_others(server, taken)
+local function of_others(server, in_use)
   server.store:collection("ipaddresses.networking.k8s.io"):each(nil, nil, function(entry)
     if not (entry.labels and entry.labels[MANAGER] == ALLOCATOR) then
-      taken[entry.name] = true
+      in_use[entry.name] = true
     end
   end)
 end
@@ -32,18 +32,18 @@ end
 
 --- The set of cluster addresses in use. `but`: uid of the service that is asking, or nil.
 function M.addresses(server, but)
-  local taken = {}
+  local in_use = {}
   each(server, but, function(entry)
-    taken[entry.fields["spec.clusterIP"]] = true
+    in_use[entry.fields["spec.clusterIP"]] = true
   end)
-  of_others(server, taken)
-  return taken
+  of_others(server, in_use)
+  return in_use
 end
 
 
 --- The set of ports in use on nodes.
 function M.ports(server, but)
-  local taken = {}
+  local in_use = {}
   each(server, but, function(entry)
     if not WITH_PORTS[entry.fields["spec.type"]] then
       return
@@ -51,14 +51,14 @@ function M.ports(server, but)
     local spec = store.object(SERVICE, entry).spec
     for _, port in ipairs(spec.ports or {}) do
       if port.nodePort then
-        taken[port.nodePort] = true
+        in_use[port.nodePort] = true
       end
     end
     if spec.healthCheckNodePort then
-      taken[spec.healthCheckNodePort] = true
+      in_use[spec.healthCheckNodePort] = true
     end
   end)
-  return taken
+  return in_use
 end
 
 
