@@ -9,7 +9,7 @@ local webhook = require "cluster.apiserver.webhook"
 local M = {}
 
 --- nil, or function(kinds): called with what set was given, once it is registered.
-M.registered = nil
+M.on_registered = nil
 
 local APPLY, MERGE = "application/apply-patch+yaml", "application/merge-patch+json"
 local REQUESTER = { user_agent = "moonloop-webhooks" }
@@ -20,7 +20,7 @@ local by_server = setmetatable({}, { __mode = "k" }) -- server → path of what 
 
 local function send(server, method, path, body, content_type)
   local code, answer = server:call(method, path, body, {
-    user_agent = REQUESTER.user_agent, content_type = content_type, admitted = true,
+    user_agent = REQUESTER.user_agent, content_type = content_type, skips_admission = true,
   })
   if code >= 300 and code ~= 404 then
     host.log("error", "a webhook of a script cannot be registered", { path = path, error = answer.message })
@@ -99,8 +99,8 @@ function M.set(webhooks)
     ::continue::
   end
   by_server[server] = now
-  if M.registered then
-    M.registered(webhooks.kinds)
+  if M.on_registered then
+    M.on_registered(webhooks.kinds)
   end
 end
 

@@ -91,13 +91,14 @@ end
 ---
 --- @param raw table { method =, path = (encoded), query =, headers = {lowercase name = value}, body =, user = who asks,
 ---   if that is already known, client = the client's address, certificate = who shows one: { problem = } or { name =,
----   groups =, sha256 = }, object = the object that the body would have, admitted =: see loopback_client.lua }
+---   groups =, sha256 = }, object = the object that the body would have, skips_admission =: see loopback_client.lua }
 --- @param reply table send(code, type, body, headers) for an answer; start(code, type, headers), write(chunk) -> bytes
 ---   waiting, finish(), abort() for a stream, and `on_close`, set here, called when the client has gone
 function Server:handle(raw, reply)
   local parsed = request.parse(raw)
   parsed.server = self
-  parsed.user, parsed.object, parsed.admitted, parsed.certificate = raw.user, raw.object, raw.admitted, raw.certificate
+  parsed.user, parsed.object, parsed.certificate = raw.user, raw.object, raw.certificate
+  parsed.skips_admission = raw.skips_admission
   if self.listeners[1] then
     reply = audit.reply(parsed, reply, self.listeners)
   end
@@ -174,17 +175,17 @@ local function open_journal(self)
   if not opened then
     error("cannot keep state: " .. why, 0)
   end
-  self.journal, self.settings.saved = opened, opened.saved
+  self.journal, self.settings.restored_state = opened, opened.restored_state
 end
 
 
 -- Custom resources can be read when the definitions of their kinds have been.
 local function restore(self)
-  local saved = self.settings.saved
+  local restored = self.settings.restored_state
   local function find(id)
     return self.registry:by_id(id)
   end
-  local unknown_records = saved and self.store:restore(saved.records, find) or {}
+  local unknown_records = restored and self.store:restore(restored.records, find) or {}
   crd.start(self)
   self.crds:restore()
   unknown_records = self.store:restore(unknown_records, find)
@@ -192,8 +193,8 @@ local function restore(self)
     host.log("warn", "objects of kinds that are not served were left out",
       { count = #unknown_records, first = unknown_records[1].id })
   end
-  if saved then
-    self.store:start_at(saved.revision)
+  if restored then
+    self.store:start_at(restored.revision)
   end
 end
 
@@ -209,7 +210,7 @@ end
 ---   accounts       false: no service account and no kube-root-ca.crt in each namespace
 ---   ca             PEM text for kube-root-ca.crt
 ---   resources      a list of resource descriptions instead of the built-in ones
----   saved          { records, revision }: what Store:dump returned of another server, to start from
+---   restored_state { records, revision }: what Store:dump returned of another server, to start from
 ---   data           a folder to keep all in, and to start from; raises when it cannot be used. Server:close ends it
 function M.new(settings)
   settings = settings or {}

@@ -83,7 +83,8 @@ end
 
 
 --- Opens the folder, which is made when it is not there.
---- @return table|nil journal, with `saved` as the server's settings have it (nil when it is empty); or nil and why not
+--- @return table|nil journal, with `restored_state` as the server's settings have it (nil when it is empty)
+--- @return string|nil why there is none
 function M.open(folder)
   local made, why = host.file.make_folder(folder)
   if not made then
@@ -107,7 +108,7 @@ function M.open(folder)
   end
   self.size, self.live, self.reserved_revision = state.size, nil, state.revision
   if state.revision > 0 then
-    self.saved = { records = in_order(state.objects), revision = state.revision }
+    self.restored_state = { records = in_order(state.objects), revision = state.revision }
   end
   return self
 end

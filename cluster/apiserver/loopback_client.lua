@@ -47,8 +47,8 @@ end
 --- @param body any a JSON value, a text that is sent as it is, or nil
 --- @param options table|nil { user = as auth has it (default: one who may do everything), user_agent =, content_type =,
 ---   accept =, is_decoded = true: `body` is an object that was read from the store, with changes of the server. It
----   is neither checked against its type nor copied, and belongs to the server from now on, admitted = true: nobody is
----   asked about it; see admission/ }
+---   is neither checked against its type nor copied, and belongs to the server from now on, skips_admission = true: no
+---   plugin is asked about it; see admission/ }
 --- @return integer code
 --- @return any answer the JSON value, or the text when it is none
 function M.call(server, method, path, body, options)
@@ -63,7 +63,7 @@ function M.call(server, method, path, body, options)
     body = not options.is_decoded and (type(body) == "table" and host.json.encode(body) or body) or "",
     object = options.is_decoded and body or nil,
     user = options.user or server.administrator,
-    admitted = options.admitted,
+    skips_admission = options.skips_admission,
   }, reply)
   if not reply.body then
     if reply.on_close then

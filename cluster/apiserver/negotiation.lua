@@ -66,15 +66,15 @@ end
 
 -- The form, or what is wrong with all clauses: the worst thing last.
 local function negotiate(header, has_tables)
-  local why = { refused = "media" }
+  local why = { refusal = "media" }
   for _, clause in ipairs(clauses_of(header)) do
     local form = form_of(clause)
     if form and (has_tables or form.as ~= "Table") then
       return form
     elseif FORMATS[clause.media] then
-      why.refused = "form"
-    elseif clause.media == PROTOBUF and why.refused == "media" then
-      why.refused = "protobuf"
+      why.refusal = "form"
+    elseif clause.media == PROTOBUF and why.refusal == "media" then
+      why.refusal = "protobuf"
     end
   end
   return why
@@ -103,8 +103,8 @@ function M.read(header, is_tableless)
   if is_tableless and form.as == "Table" then
     form = negotiate(header, false)
   end
-  if form.refused then
-    return nil, form.refused
+  if form.refusal then
+    return nil, form.refusal
   end
   return form
 end

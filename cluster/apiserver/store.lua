@@ -72,7 +72,7 @@ end
 
 
 --- The fields for field selectors of an entry of a kind that a webhook converts, in the version of `res`. The entry
---- must have been made ready (stored.lua).
+--- must have been made ready (versioned_storage.lua).
 function M.fields(res, entry)
   if entry.as == res.version then
     return entry.fields
@@ -146,7 +146,7 @@ end
 
 --- An object of `res` as another description of the same resource serves it; `object` stays as it is. Not for kinds
 --- that a webhook converts.
-function M.converted(object, res, other)
+function M.convert(object, res, other)
   return M.object(other, { text = text_of(res, object) })
 end
 

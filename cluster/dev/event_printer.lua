@@ -47,7 +47,7 @@ end
 
 
 --- An object was applied. @param verdict string "created", "configured" or "unchanged"
-function M.applied(res, object, verdict)
+function M.print_applied(res, object, verdict)
   print_line(name_of(res, object), verdict)
 end
 

@@ -93,8 +93,8 @@ function M.start(settings)
   end
   event_printer.start(server)
   apply.start(server)
-  register.registered = function(kinds)
-    apply.arrived(server, kinds)
+  register.on_registered = function(kinds)
+    apply.kinds_registered(server, kinds)
   end
   ensure_own_service()
   local folders = volumes_of(settings)

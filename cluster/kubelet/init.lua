@@ -291,13 +291,13 @@ function M:sync_pod(namespace, name)
     end
     at_work = pod_worker.new(self, pod)
     self.workers[pod.metadata.uid] = at_work
-    at_work:changed()
+    at_work:queue_write()
     at_work:sync()
   end
 end
 
 
-function M:deleted(entry)
+function M:on_delete(entry)
   local at_work = self.workers[entry.uid]
   if at_work then
     self.workers[entry.uid] = nil
@@ -368,7 +368,7 @@ local function on_change(self, event)
   local namespace, name = event.entry.namespace, event.entry.name
   host.defer(function()
     if event.type == "DELETED" then
-      self:deleted(event.entry)
+      self:on_delete(event.entry)
     else
       self:sync_pod(namespace, name)
     end

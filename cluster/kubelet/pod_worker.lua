@@ -63,7 +63,7 @@ end
 
 
 -- Everything that changed in this turn of the loop is written at once.
-function M:changed()
+function M:queue_write()
   if self.is_dirty or self.is_gone then
     return
   end
@@ -114,7 +114,7 @@ function M:start_again(record, seconds)
 end
 
 
-function M:exited(record, exit)
+function M:on_exit(record, exit)
   prober.stop(record)
   records.ended(record, exit)
   if self.is_stopping then
@@ -124,7 +124,7 @@ function M:exited(record, exit)
   else
     self:sync()
   end
-  self:changed()
+  self:queue_write()
 end
 
 
@@ -135,7 +135,7 @@ local function cannot_start(self, record, reason, message)
     record.timer = nil
     self:start(record)
   end)
-  self:changed()
+  self:queue_write()
 end
 
 
@@ -153,7 +153,7 @@ function M:start(record)
     read = self.kubelet.read,
     token = self.kubelet.token,
     on_exit = function(exit)
-      self:exited(record, exit)
+      self:on_exit(record, exit)
     end,
   }
   if not handle then
@@ -165,14 +165,14 @@ function M:start(record)
   record.started_at = host.monotonic()
   self.kubelet:event(self.pod, "Normal", "Started", "Container started")
   self:probe(record)
-  self:changed()
+  self:queue_write()
 end
 
 
 function M:probe(record)
   prober.start(record, {
     changed = function()
-      self:changed()
+      self:queue_write()
       self:sync()
     end,
     unhealthy = function(kind, message)
@@ -269,7 +269,7 @@ function M:fail(reason, message)
   end
   self.failure = { reason = reason, message = message }
   stop_all(self, self.pod.spec.terminationGracePeriodSeconds or GRACE_DEFAULT)
-  self:changed()
+  self:queue_write()
 end
 
 
@@ -293,10 +293,10 @@ function M:update(pod)
     self.is_stopping = true
     self.kubelet:event(pod, "Normal", "Killing", "Stopping container")
     stop_all(self, pod.metadata.deletionGracePeriodSeconds or GRACE_DEFAULT)
-    self:changed()
+    self:queue_write()
     self:end_if_over()
   elseif pod.spec.readinessGates then
-    self:changed() -- somebody may have opened or closed one
+    self:queue_write() -- somebody may have opened or closed one
   end
 end
 

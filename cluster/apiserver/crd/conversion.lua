@@ -2,8 +2,8 @@
 ---
 --- An entry of such a kind keeps the version in which it was stored (`as`), and the forms that the webhook made of it
 --- for other versions (`forms`). Code that shows an entry in another version asks for its form first, and waits; see
---- stored.lua. As in the real server the webhook decides about everything but metadata; of metadata it decides about
---- labels and annotations.
+--- versioned_storage.lua. As in the real server the webhook decides about everything but metadata; of metadata it
+--- decides about labels and annotations.
 --- Rules and wordings: apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go, and
 --- customresource_handler.go (schemaCoercingConverter: what a version does not know is taken out).
 local default = require "cluster.apiserver.schema.default"

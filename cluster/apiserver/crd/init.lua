@@ -180,12 +180,12 @@ end
 -- Serves what the CRD defines as it says now. `full` and `text` are the CRD with its schemas.
 local function serve(self, crd, full, text)
   local id, now = crd.metadata.name, signature(crd)
-  local before = self.served[id]
+  local before = self.served_crds[id]
   if before and before.signature == now then
     return before.source:set_text(text)
   end
   local source, webhook = sources.new(text), nil
-  self.served[id] = { signature = now, source = source, storage = resource.stored(crd, source).version }
+  self.served_crds[id] = { signature = now, source = source, storage = resource.stored(crd, source).version }
   self.server.registry:remove(id)
   if not conditions.is_true(crd, "Established") then
     return
@@ -214,7 +214,7 @@ end
 
 
 local function forget(self, group, name)
-  self.served[name], self.ending[name], self.latest = nil, nil, nil
+  self.served_crds[name], self.ending[name], self.latest = nil, nil, nil
   self.groups[group][name] = nil
   if next(self.groups[group]) == nil then
     self.groups[group] = nil
@@ -251,7 +251,7 @@ end
 function M.start(server)
   local self = setmetatable({
     server = server,
-    served = {},   -- name → what it was served as, and where its schemas are
+    served_crds = {}, -- name → what it was served as, and where its schemas are
     groups = {},   -- group → name → CRD without schemas
     latest = nil,  -- the whole CRD that changed last, until the step that follows
     ending = {}, queued = {},

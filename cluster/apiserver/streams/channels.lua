@@ -74,7 +74,7 @@ function M.open(request, reply, protocol, handlers)
   if not self.socket then
     return nil, why
   end
-  self.ways = {
+  self.transport = {
     send = function(one, bytes)
       send(self, one.channel, bytes)
     end,
@@ -93,7 +93,7 @@ end
 
 --- A stream on a channel.
 function M:add(channel, name)
-  local one = stream.new(self.ways, name)
+  local one = stream.new(self.transport, name)
   one.channel = channel
   self.streams[channel] = one
   return one

@@ -73,7 +73,7 @@ end
 
 
 -- The functions that the streams need of their connection.
-local function ways_of(self)
+local function transport_of(self)
   return {
     send = function(one, bytes)
       for at = 1, #bytes, PIECE do
@@ -122,7 +122,7 @@ TAKE[SYN_STREAM] = function(self, flags, payload)
   if self.count >= STREAMS_MAX then
     return send_control(self, RST_STREAM, 0, string.pack(">I4I4", id, REFUSED))
   end
-  local one = stream.new(self.ways, headers.streamtype, headers)
+  local one = stream.new(self.transport, headers.streamtype, headers)
   one.id = id
   self.streams[id] = one
   self.count = self.count + 1
@@ -237,7 +237,7 @@ function M.new(link, handlers)
     link = link, on_stream = handlers.stream, on_close = handlers.closed, block = header_block.new(),
     streams = {}, count = 0, last_id = 0, input = input.new(HEAD),
   }, M)
-  self.ways = ways_of(self)
+  self.transport = transport_of(self)
   function link.on_data(bytes)
     feed(self, bytes)
   end

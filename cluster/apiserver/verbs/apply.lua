@@ -7,7 +7,7 @@ local prune_and_default = require "cluster.apiserver.prune_and_default"
 local respond = require "cluster.apiserver.respond"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
-local stored = require "cluster.apiserver.stored"
+local versioned_storage = require "cluster.apiserver.versioned_storage"
 local write = require "cluster.apiserver.verbs.write"
 local yaml = require "cluster.apiserver.verbs.yaml"
 
@@ -100,7 +100,7 @@ return function(request, settings)
     return create(request, applied, settings)
   end
   local object
-  local failure = stored.make_ready(request, { entry })
+  local failure = versioned_storage.make_ready(request, { entry })
   if failure then
     return nil, failure
   end

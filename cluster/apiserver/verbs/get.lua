@@ -1,6 +1,6 @@
 --- GET of one object, or of a subresource that shows the whole object (status).
 local status = require "cluster.apiserver.status"
-local stored = require "cluster.apiserver.stored"
+local versioned_storage = require "cluster.apiserver.versioned_storage"
 local versions = require "cluster.apiserver.verbs.versions"
 
 
@@ -22,6 +22,6 @@ return function(request)
   if not entry then
     return nil, status.not_found(request.res, request.name)
   end
-  local text, failure = stored.text(request, entry)
+  local text, failure = versioned_storage.text(request, entry)
   return text and 200, text or failure
 end

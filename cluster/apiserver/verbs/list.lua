@@ -7,8 +7,8 @@ local options = require "cluster.apiserver.verbs.options"
 local scope = require "cluster.apiserver.verbs.scope"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
-local stored = require "cluster.apiserver.stored"
 local turn = require "cluster.apiserver.turn"
+local versioned_storage = require "cluster.apiserver.versioned_storage"
 local versions = require "cluster.apiserver.verbs.versions"
 
 local TOO_OLD = "The resourceVersion for the provided list is too old."
@@ -135,7 +135,7 @@ return function(request, _, entries)
   if not collection then
     return nil, revision
   end
-  failure = selector.by_form and stored.make_all_ready(request, function()
+  failure = selector.by_form and versioned_storage.make_all_ready(request, function()
     return all_of(request, collection)
   end)
   if failure then
@@ -148,7 +148,7 @@ return function(request, _, entries)
     token = continue.encode(revision, key)
     remaining_count = selector.empty and collection:count_after(scope.namespace(request), key) or nil
   end
-  failure = stored.make_ready(request, entries)
+  failure = versioned_storage.make_ready(request, entries)
   if failure then
     return nil, failure
   end

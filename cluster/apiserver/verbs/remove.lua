@@ -10,8 +10,8 @@ local options = require "cluster.apiserver.verbs.options"
 local respond = require "cluster.apiserver.respond"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
-local stored = require "cluster.apiserver.stored"
 local strategies = require "cluster.apiserver.verbs.strategies"
+local versioned_storage = require "cluster.apiserver.versioned_storage"
 
 local M = {}
 
@@ -167,7 +167,7 @@ local function save(request, entry, object, settings)
   elseif host.json.equal(object, store.object(res, entry)) then
     return store.object_text(res, entry)
   end
-  local prepared, failure = stored.storable(request, object)
+  local prepared, failure = versioned_storage.storable(request, object)
   if failure then
     return nil, failure
   elseif strategies.is_stale(request, entry) then
@@ -178,7 +178,7 @@ local function save(request, entry, object, settings)
   if not changed then
     return nil, failure
   end
-  return stored.text(request, changed)
+  return versioned_storage.text(request, changed)
 end
 
 
@@ -255,7 +255,7 @@ end
 function M.remove(request, entry, settings)
   local res = request.res
   local strategy = res.strategy or NO_STRATEGY
-  local failure = stored.make_ready(request, { entry })
+  local failure = versioned_storage.make_ready(request, { entry })
   if failure then
     return nil, failure
   end

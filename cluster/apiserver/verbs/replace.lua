@@ -7,8 +7,8 @@ local host = require "cluster.host"
 local metadata = require "cluster.apiserver.metadata"
 local names = require "cluster.names"
 local status = require "cluster.apiserver.status"
-local stored = require "cluster.apiserver.stored"
 local strategies = require "cluster.apiserver.verbs.strategies"
+local versioned_storage = require "cluster.apiserver.versioned_storage"
 
 local NO_STRATEGY = strategies.NONE
 local MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
@@ -167,7 +167,7 @@ local function store_change(request, entry, old, object)
   local goes, is_same = emptied(old, object) and may_go(request, object), host.json.equal(object, old)
   local prepared, failure
   if not goes and not is_same then
-    prepared, failure = stored.storable(request, object)
+    prepared, failure = versioned_storage.storable(request, object)
   end
   if failure then
     return nil, failure
@@ -182,14 +182,14 @@ local function store_change(request, entry, old, object)
   if not entry then
     return nil, failure
   end
-  return stored.text(request, entry)
+  return versioned_storage.text(request, entry)
 end
 
 
 --- Stores what follows `old`, the object of `entry`. Its namespace is settled, its fields are managed.
 --- @return string|nil text the object as JSON; nil and a status
 return function(request, entry, old, object, options)
-  local failure = not request.presented and admission.mutating(request, "UPDATE", object, old, options)
+  local failure = not request.admission_view and admission.mutating(request, "UPDATE", object, old, options)
     or check_version(request, old, object) or prepare_update(request, old, object)
   if failure then
     return nil, failure

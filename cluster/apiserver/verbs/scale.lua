@@ -12,8 +12,8 @@ local host = require "cluster.host"
 local options = require "cluster.apiserver.verbs.options"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
-local stored = require "cluster.apiserver.stored"
 local unstructured = require "cluster.apiserver.unstructured"
+local versioned_storage = require "cluster.apiserver.versioned_storage"
 local write = require "cluster.apiserver.verbs.write"
 
 local M = {}
@@ -104,7 +104,7 @@ end
 
 local function find(request)
   request.printed = request.res.builtin and PRINTED.builtin or PRINTED.custom
-  local entry, failure = stored.find(request)
+  local entry, failure = versioned_storage.find(request)
   if not entry then
     return nil, nil, failure
   end
@@ -153,7 +153,7 @@ end
 -- Plugins of admission see Scales, not the objects. @return table|nil failure
 local function mutate(request, old, scale, settings)
   local res = request.res
-  request.presented = { kind = SCALE, of = function(object)
+  request.admission_view = { kind = SCALE, of = function(object)
     return object.kind == SCALE.kind and object or scale_of(res, object)
   end }
   return admission.mutating(request, "UPDATE", scale, old, settings)

@@ -3,7 +3,7 @@ local body = require "cluster.apiserver.verbs.body"
 local options = require "cluster.apiserver.verbs.options"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
-local stored = require "cluster.apiserver.stored"
+local versioned_storage = require "cluster.apiserver.versioned_storage"
 local write = require "cluster.apiserver.verbs.write"
 
 
@@ -56,7 +56,7 @@ return function(request)
   if not entry then
     return create_instead(request, object, settings)
   end
-  failure = other_uid(request, object, entry) or stored.make_ready(request, { entry })
+  failure = other_uid(request, object, entry) or versioned_storage.make_ready(request, { entry })
   if failure then
     return nil, failure
   end

@@ -6,7 +6,7 @@ local hub = require "cluster.apiserver.watch"
 local options = require "cluster.apiserver.verbs.options"
 local scope = require "cluster.apiserver.verbs.scope"
 local status = require "cluster.apiserver.status"
-local stored = require "cluster.apiserver.stored"
+local versioned_storage = require "cluster.apiserver.versioned_storage"
 local versions = require "cluster.apiserver.verbs.versions"
 local watch_encoder = require "cluster.apiserver.verbs.watch_encoder"
 
@@ -99,7 +99,7 @@ end
 
 -- From the present on. @return table|nil failure a status
 local function start_now(request, watcher, settings)
-  local failure = settings.initial and stored.make_all_ready(request, function()
+  local failure = settings.initial and versioned_storage.make_all_ready(request, function()
     return present(request, watcher, watcher.selector.by_form)
   end)
   if failure then
@@ -123,7 +123,7 @@ end
 local function start_after(request, watcher, revision)
   local storage = request.server.store
   local collection = storage:collection(watcher.res.id)
-  local failure = stored.make_all_ready(request, function()
+  local failure = versioned_storage.make_all_ready(request, function()
     return concerned(collection:since(revision))
   end)
   if failure then

@@ -10,8 +10,8 @@ local names = require "cluster.names"
 local replace = require "cluster.apiserver.verbs.replace"
 local respond = require "cluster.apiserver.respond"
 local status = require "cluster.apiserver.status"
-local stored = require "cluster.apiserver.stored"
 local strategies = require "cluster.apiserver.verbs.strategies"
+local versioned_storage = require "cluster.apiserver.versioned_storage"
 
 local M = {}
 
@@ -92,7 +92,7 @@ end
 function M.versions(request)
   local all = request.server.registry.versions[request.res.id] or {}
   return #all > 1 and all or nil, function(object, from, to)
-    local converted, why = stored.convert(request, object, from, to)
+    local converted, why = versioned_storage.convert(request, object, from, to)
     if not converted then
       error(status.unknown(why), 0)
     end
@@ -208,9 +208,9 @@ function M.create(request, object, options)
   end
   local prepared
   if not options.dry_run then
-    prepared, failure = stored.storable(request, object)
+    prepared, failure = versioned_storage.storable(request, object)
   end
-  failure = failure or request.waited and request.server.namespaces:check_create(request, object)
+  failure = failure or request.has_waited and request.server.namespaces:check_create(request, object)
   if failure then
     return nil, failure
   end
@@ -229,7 +229,7 @@ function M.create(request, object, options)
   if not entry then
     return nil, failure
   end
-  return stored.text(request, entry)
+  return versioned_storage.text(request, entry)
 end
 
 

@@ -99,7 +99,7 @@ describe("A change that passes", function()
     server.store:passing(function()
       server:call("PATCH", "/api/v1/namespaces/default", { metadata = { annotations = {
         beat = tostring(server.store.revision),
-      } } }, { content_type = "application/merge-patch+json", admitted = true })
+      } } }, { content_type = "application/merge-patch+json", skips_admission = true })
     end)
   end
 
@@ -118,7 +118,7 @@ describe("A change that passes", function()
     file:close()
     local opened = assert(journal.open(folder .. ".copy"))
     opened.file:close()
-    return opened.saved.revision
+    return opened.restored_state.revision
   end
 
   it("leaves the file as it is, but for a line now and then, and its revision is never given out again", function()

@@ -38,7 +38,7 @@ local function start(spec, outcomes)
   end)
   local pod = new_pod(spec)
   local at_work = pod_worker.new(kubelet, pod)
-  at_work:changed()
+  at_work:queue_write()
   at_work:sync()
   hostlua.advance(0)
   return kubelet, at_work, pod

@@ -66,9 +66,9 @@ local function mutate(attributes, policy, mutation, res, param)
     return nil, why
   end
   local before = match.version_of(attributes.object, res, attributes)
-  local presented = attributes.request.presented
+  local view = attributes.request.admission_view
   local object
-  object, why = PATCH[mutation.item.patchType](value, before, presented and presented.kind or res)
+  object, why = PATCH[mutation.item.patchType](value, before, view and view.kind or res)
   if not object then
     return nil, why
   end

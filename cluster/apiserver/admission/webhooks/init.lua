@@ -1,7 +1,7 @@
 --- Admission webhooks: the two plugins that call them.
 ---
 --- A request that matches one waits for its answer, and others are served meanwhile. So the object may be another one
---- when it goes on: `request.waited` tells those who store; see verbs/init.lua.
+--- when it goes on: `request.has_waited` tells those who store; see verbs/init.lua.
 --- Rules and wordings: apiserver/pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go, generic/webhook.go.
 local activation = require "cluster.apiserver.admission.policies.activation"
 local change = require "cluster.apiserver.admission.change"

@@ -97,7 +97,7 @@ end
 
 --- The error of a value that does not keep a rule.
 --- @param reason string|nil as the rule has it
-function M.broken(path, schema, value, detail, reason)
+function M.rule_error(path, schema, value, detail, reason)
   if reason == "FieldValueForbidden" then
     return field.forbidden(path, detail)
   elseif reason == "FieldValueRequired" then

@@ -125,7 +125,7 @@ local function break_rule(run, node, compiled, bindings, value, way)
   local detail, failure, cost = outcome.detail(compiled, bindings, run.budget, CALL_MAX)
   local path = run:path(compiled.field_path)
   local err = failure and outcome.invalid(path, node.schema, failure)
-    or outcome.broken(path, node.schema, value, detail, compiled.rule.reason)
+    or outcome.rule_error(path, node.schema, value, detail, compiled.rule.reason)
   if compiled.uses_old or not way:is_unchanged() then
     run:add(err)
   else

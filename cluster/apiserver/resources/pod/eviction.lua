@@ -179,7 +179,7 @@ local function evict(request)
   end
   local query = request.query.dryRun and "?dryRun=" .. request.query.dryRun[1] or ""
   local path = ("/api/v1/namespaces/%s/pods/%s%s"):format(request.namespace, request.name, query)
-  local code, answer = request.server:call("DELETE", path, deletion, { admitted = true })
+  local code, answer = request.server:call("DELETE", path, deletion, { skips_admission = true })
   if code >= 300 then
     return nil, answer
   end

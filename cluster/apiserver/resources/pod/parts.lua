@@ -79,7 +79,7 @@ end
 
 --- Admission of the object of a part. @return table|nil failure
 function M.admit(request, object, group, settings)
-  request.presented = { kind = { group = group, version = "v1", kind = object.kind }, of = function(same)
+  request.admission_view = { kind = { group = group, version = "v1", kind = object.kind }, of = function(same)
     return same
   end }
   return admission.mutating(request, "CREATE", object, nil, settings)

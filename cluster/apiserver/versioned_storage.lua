@@ -71,7 +71,7 @@ end
 function M.convert(request, object, from, to)
   local webhook = webhook_of(request)
   if not webhook then
-    return store.converted(object, from, to)
+    return store.convert(object, from, to)
   end
   local list, why = waiting(request, webhook.convert, webhook, { object }, to)
   return list and list[1], why
@@ -79,7 +79,7 @@ end
 
 
 --- The same; raises a status when it cannot be converted.
-function M.converted(request, object, from, to)
+function M.convert_or_raise(request, object, from, to)
   local converted, why = M.convert(request, object, from, to)
   if not converted then
     error(status.internal(why), 0)
