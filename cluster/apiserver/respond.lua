@@ -1,11 +1,11 @@
 --- Turns the result of a verb into the answer to the client, in the form that the client asked for.
 local field = require "cluster.apiserver.field"
+local give_way = require "cluster.apiserver.give_way"
 local host = require "cluster.host"
 local negotiation = require "cluster.apiserver.negotiation"
 local pretty = require "cluster.apiserver.pretty"
 local status = require "cluster.apiserver.status"
 local tables = require "cluster.apiserver.tables"
-local turn = require "cluster.apiserver.turn"
 
 local M = {}
 
@@ -48,7 +48,7 @@ end
 -- A function that lets others have their turn, for loops over the objects of an answer.
 local function in_turns(request)
   return function()
-    turn(request)
+    give_way(request)
   end
 end
 
@@ -138,7 +138,7 @@ local function partial_list(request, list)
   local items, version = host.json.array {}, request.accept.version
   for i, item in ipairs(list.items) do
     items[i] = partial(item, version)
-    turn(request)
+    give_way(request)
   end
   local meta = {
     resourceVersion = list.metadata.resourceVersion, remainingItemCount = list.metadata.remainingItemCount,
@@ -168,15 +168,15 @@ end
 --- Objects of one kind as a Table of that version. A part whose objects are of another kind than its resource, as a
 --- Scale is, describes that beforehand: request.printed.
 --- @param list_meta table metadata of the list
---- @param give_way function|nil called after each row; nil for what is told within somebody else's request
-function M.table(request, objects, list_meta, give_way)
+--- @param after_row function|nil called after each row; nil for what is told within somebody else's request
+function M.table(request, objects, list_meta, after_row)
   local include, failure = M.include_of(request)
   if not include then
     return nil, failure
   end
   return tables.render(request.printed or request.res, objects, {
     include = include, list_meta = list_meta, now = host.now(), version = request.accept.version,
-    give_way = give_way,
+    after_row = after_row,
   })
 end
 

@@ -2,9 +2,9 @@
 ---
 --- Where a webhook converts a kind's objects (crd/conversion.lua), a request waits for it: before it shows an object of
 --- another version, and before it stores one. Of all other kinds nobody waits for anything.
+local await = require "cluster.apiserver.await"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
-local waiting = require "cluster.apiserver.waiting"
 
 local M = {}
 
@@ -21,7 +21,7 @@ function M.make_ready(request, entries)
   if not webhook or webhook.is_ready(entries, request.res) then
     return nil
   end
-  local why = waiting(request, webhook.make_ready, webhook, entries, request.res)
+  local why = await(request, webhook.make_ready, webhook, entries, request.res)
   return why and status.unknown(why)
 end
 
@@ -73,7 +73,7 @@ function M.convert(request, object, from, to)
   if not webhook then
     return store.convert(object, from, to)
   end
-  local list, why = waiting(request, webhook.convert, webhook, { object }, to)
+  local list, why = await(request, webhook.convert, webhook, { object }, to)
   return list and list[1], why
 end
 
@@ -96,7 +96,7 @@ function M.storable(request, object)
   if not webhook then
     return nil
   end
-  local stored, why = waiting(request, webhook.storable, webhook, object, request.res)
+  local stored, why = await(request, webhook.storable, webhook, object, request.res)
   return stored, not stored and status.unknown(why) or nil
 end
 

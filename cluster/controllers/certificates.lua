@@ -6,9 +6,9 @@
 --- cleaner/cleaner.go}.
 local conditions = require "cluster.apiserver.resources.certificates.conditions"
 local content = require "cluster.apiserver.resources.certificates.content"
+local controller = require "cluster.controllers.controller"
 local host = require "cluster.host"
 local instant = require "cluster.apiserver.instant"
-local runner = require "cluster.controllers.runner"
 local usages = require "cluster.controllers.certificates_usages"
 
 local M = {}
@@ -129,10 +129,10 @@ end
 --- Starts the controllers.
 function M.start(server)
   local kind = { GROUP, "v1", "CertificateSigningRequest" }
-  runner.start(server, { name = "certificatesigningrequest-approving-controller", kind = kind,
+  controller.start(server, { name = "certificatesigningrequest-approving-controller", kind = kind,
     reconcile = approver(server) })
-  runner.start(server, { name = "certificatesigningrequest-signing-controller", kind = kind, reconcile = sign })
-  runner.start(server, { name = "certificatesigningrequest-cleaner-controller", kind = kind, reconcile = clean })
+  controller.start(server, { name = "certificatesigningrequest-signing-controller", kind = kind, reconcile = sign })
+  controller.start(server, { name = "certificatesigningrequest-cleaner-controller", kind = kind, reconcile = clean })
 end
 
 

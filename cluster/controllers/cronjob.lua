@@ -1,10 +1,10 @@
 --- CronJobs: make a Job at each time of their schedule, and delete old Jobs.
 ---
 --- Rules: kubernetes/pkg/controller/cronjob/{cronjob_controllerv2,utils}.go.
+local controller = require "cluster.controllers.controller"
 local cron = require "cluster.apiserver.schedule.cron"
 local host = require "cluster.host"
 local instant = require "cluster.apiserver.instant"
-local runner = require "cluster.controllers.runner"
 local zone = require "cluster.apiserver.schedule.zone"
 
 local M = {}
@@ -253,7 +253,7 @@ end
 
 --- Starts the controller.
 function M.start(server)
-  runner.start(server, {
+  controller.start(server, {
     name = "cronjob-controller", kind = { "batch", "v1", "CronJob" }, owns = { "jobs.batch" }, reconcile = reconcile,
   })
 end

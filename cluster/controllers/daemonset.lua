@@ -1,12 +1,12 @@
 --- DaemonSets: one pod on each node that its pods fit.
 ---
 --- Rules: kubernetes/pkg/controller/daemon/{daemon_controller,update}.go.
+local controller = require "cluster.controllers.controller"
 local host = require "cluster.host"
 local instant = require "cluster.apiserver.instant"
 local nodes_of = require "cluster.controllers.daemonset_nodes"
 local pods = require "cluster.controllers.pods"
 local revisions = require "cluster.controllers.statefulset_revisions"
-local runner = require "cluster.controllers.runner"
 
 local M = {}
 
@@ -292,7 +292,7 @@ function M.start(server)
     end)
     return keys
   end
-  runner.start(server, {
+  controller.start(server, {
     name = "daemonset-controller",
     kind = { "apps", "v1", "DaemonSet" },
     owns = { "pods" },

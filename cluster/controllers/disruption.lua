@@ -1,11 +1,11 @@
 --- PodDisruptionBudgets: counts which pods are healthy, and how many may go.
 ---
 --- Rules: kubernetes/pkg/controller/disruption/disruption.go.
+local controller = require "cluster.controllers.controller"
 local disruptions = require "cluster.apiserver.resources.disruptions"
 local host = require "cluster.host"
 local instant = require "cluster.apiserver.instant"
 local pods = require "cluster.controllers.pods"
-local runner = require "cluster.controllers.runner"
 local selectors = require "cluster.apiserver.resources.selectors"
 
 local M = {}
@@ -190,7 +190,7 @@ function M.start(server)
     end
     return keys
   end
-  runner.start(server, {
+  controller.start(server, {
     name = "disruption-controller", kind = { "policy", "v1", "PodDisruptionBudget" },
     maps = {
       pods = neighbours, replicationcontrollers = neighbours, ["replicasets.apps"] = neighbours,

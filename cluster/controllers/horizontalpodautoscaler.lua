@@ -2,9 +2,9 @@
 --- the condition ScalingActive says so.
 ---
 --- Rules: kubernetes/pkg/controller/podautoscaler/horizontal.go (reconcileAutoscaler).
+local controller = require "cluster.controllers.controller"
 local host = require "cluster.host"
 local instant = require "cluster.apiserver.instant"
-local runner = require "cluster.controllers.runner"
 
 local M = {}
 
@@ -122,7 +122,7 @@ end
 
 --- Starts the controller.
 function M.start(server)
-  runner.start(server, {
+  controller.start(server, {
     name = "horizontal-pod-autoscaler", kind = { "autoscaling", "v2", "HorizontalPodAutoscaler" },
     reconcile = function(api, object)
       return reconcile(server, api, object)

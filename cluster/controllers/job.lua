@@ -4,6 +4,7 @@
 --- is about to end, and that it has ended; here this is one write when no pod is left. And upstream keeps counted pods
 --- in status.uncountedTerminatedPods until their finalizer is removed; here they are a set in memory.
 local backoff = require "cluster.controllers.job_backoff"
+local controller = require "cluster.controllers.controller"
 local host = require "cluster.host"
 local indexes = require "cluster.controllers.job_indexes"
 local instant = require "cluster.apiserver.instant"
@@ -11,7 +12,6 @@ local job_pods = require "cluster.controllers.job_pods"
 local job_status = require "cluster.controllers.job_status"
 local pods = require "cluster.controllers.pods"
 local policies = require "cluster.controllers.job_policies"
-local runner = require "cluster.controllers.runner"
 local tracking = require "cluster.controllers.job_tracking"
 local ttlafterfinished = require "cluster.controllers.ttlafterfinished"
 
@@ -230,7 +230,7 @@ end
 --- Starts the controller, with those of what it leaves behind.
 function M.start(server)
   local memory = { records = {}, counted_pods = {} }
-  runner.start(server, {
+  controller.start(server, {
     name = "job-controller",
     kind = { "batch", "v1", "Job" },
     owns = { "pods" },

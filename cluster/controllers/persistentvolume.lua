@@ -3,9 +3,9 @@
 ---
 --- Rules: kubernetes/pkg/controller/volume/persistentvolume/pv_controller.go (syncClaim); the folders are those of a
 --- provisioner such as rancher's local-path.
+local controller = require "cluster.controllers.controller"
 local host = require "cluster.host"
 local match = require "cluster.controllers.persistentvolume_match"
-local runner = require "cluster.controllers.runner"
 local volumes = require "cluster.controllers.persistentvolume_folders"
 
 local M = {}
@@ -214,7 +214,7 @@ function M.start(server, folders)
     end
   end)
   volumes.start(server, folders)
-  runner.start(server, {
+  controller.start(server, {
     name = "persistent-volume-binder",
     kind = { "", "v1", "PersistentVolumeClaim" },
     maps = {

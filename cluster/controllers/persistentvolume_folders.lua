@@ -5,8 +5,8 @@
 --- beside the folders. Only those folders are mounted in pods and removed, by their names in our folder.
 ---
 --- Rules: kubernetes/pkg/controller/volume/persistentvolume/pv_controller.go (syncVolume, reclaimVolume).
+local controller = require "cluster.controllers.controller"
 local host = require "cluster.host"
-local runner = require "cluster.controllers.runner"
 
 local M = {}
 
@@ -185,7 +185,7 @@ end
 --- @param folders table see open
 function M.start(server, folders)
   folders:adopt(server)
-  runner.start(server, {
+  controller.start(server, {
     name = "persistent-volume-reclaimer",
     kind = { "", "v1", "PersistentVolume" },
     maps = {

@@ -1,9 +1,9 @@
 --- ReplicaSets and ReplicationControllers: keep the requested number of pods.
 ---
 --- Rules: kubernetes/pkg/controller/replicaset, pkg/controller/replication.
+local controller = require "cluster.controllers.controller"
 local host = require "cluster.host"
 local pods = require "cluster.controllers.pods"
-local runner = require "cluster.controllers.runner"
 local selectors = require "cluster.apiserver.resources.selectors"
 
 local M = {}
@@ -122,10 +122,10 @@ end
 
 --- Starts the controllers.
 function M.start(server)
-  runner.start(server, {
+  controller.start(server, {
     name = "replicaset-controller", kind = { "apps", "v1", "ReplicaSet" }, owns = { "pods" }, reconcile = reconcile,
   })
-  runner.start(server, {
+  controller.start(server, {
     name = "replication-controller", kind = { "", "v1", "ReplicationController" }, owns = { "pods" },
     reconcile = reconcile,
   })

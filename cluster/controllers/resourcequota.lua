@@ -2,10 +2,10 @@
 ---
 --- A request is charged at once (quota/); this controller counts all objects when a quota changes, and when something
 --- is gone. Rules: kubernetes/pkg/controller/resourcequota, pkg/quota/v1/install/update_filter.go.
+local controller = require "cluster.controllers.controller"
 local evaluator = require "cluster.apiserver.quota.evaluator"
 local host = require "cluster.host"
 local lists = require "cluster.apiserver.resources.resource_lists"
-local runner = require "cluster.controllers.runner"
 local scopes = require "cluster.apiserver.quota.scopes"
 
 local M = {}
@@ -94,7 +94,7 @@ function M.start(server)
     end)
     return keys
   end
-  runner.start(server, {
+  controller.start(server, {
     name = "resourcequota-controller",
     kind = { "", "v1", "ResourceQuota" },
     ignores = same_spec,

@@ -2,10 +2,10 @@
 ---
 --- Rules: kubernetes/pkg/controller/statefulset/{stateful_set_control,stateful_set_utils}.go.
 local claims = require "cluster.controllers.statefulset_claims"
+local controller = require "cluster.controllers.controller"
 local host = require "cluster.host"
 local pods = require "cluster.controllers.pods"
 local revisions = require "cluster.controllers.statefulset_revisions"
-local runner = require "cluster.controllers.runner"
 local statefulset_status = require "cluster.controllers.statefulset_status"
 
 local M = {}
@@ -274,7 +274,7 @@ end
 
 --- Starts the controller.
 function M.start(server)
-  runner.start(server, {
+  controller.start(server, {
     name = "statefulset-controller",
     kind = { "apps", "v1", "StatefulSet" },
     owns = { "pods" },

@@ -1,10 +1,10 @@
 --- Jobs that ended are deleted, with their pods, when ttlSecondsAfterFinished is over.
 ---
 --- Rules: kubernetes/pkg/controller/ttlafterfinished/ttlafterfinished_controller.go.
+local controller = require "cluster.controllers.controller"
 local host = require "cluster.host"
 local instant = require "cluster.apiserver.instant"
 local job_status = require "cluster.controllers.job_status"
-local runner = require "cluster.controllers.runner"
 
 local M = {}
 
@@ -24,7 +24,7 @@ end
 
 --- Starts the controller.
 function M.start(server)
-  runner.start(server, {
+  controller.start(server, {
     name = "ttl-after-finished-controller",
     kind = { "batch", "v1", "Job" },
     reconcile = reconcile,

@@ -2,12 +2,12 @@
 ---
 --- Rules: apiserver/pkg/storage/cacher/delegator.go and etcd3/store.go (the revision of a list, and its pages).
 local continue = require "cluster.apiserver.verbs.continue"
+local give_way = require "cluster.apiserver.give_way"
 local host = require "cluster.host"
 local options = require "cluster.apiserver.verbs.options"
 local scope = require "cluster.apiserver.verbs.scope"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
-local turn = require "cluster.apiserver.turn"
 local versioned_storage = require "cluster.apiserver.versioned_storage"
 local versions = require "cluster.apiserver.verbs.versions"
 
@@ -91,7 +91,7 @@ local function texts_of(request, entries)
   for i, entry in ipairs(entries) do
     texts[i] = store.item_text(request.res, entry)
     if not (convert and convert.webhook) then
-      turn(request)
+      give_way(request)
     end
   end
   return texts

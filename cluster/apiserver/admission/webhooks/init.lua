@@ -4,6 +4,7 @@
 --- when it goes on: `request.has_waited` tells those who store; see verbs/init.lua.
 --- Rules and wordings: apiserver/pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go, generic/webhook.go.
 local activation = require "cluster.apiserver.admission.policies.activation"
+local await = require "cluster.apiserver.await"
 local change = require "cluster.apiserver.admission.change"
 local compile = require "cluster.apiserver.admission.policies.compile"
 local evaluate = require "cluster.apiserver.admission.policies.evaluate"
@@ -15,7 +16,6 @@ local patches = require "cluster.apiserver.patch"
 local respond = require "cluster.apiserver.respond"
 local review = require "cluster.apiserver.admission.webhooks.review"
 local status = require "cluster.apiserver.status"
-local waiting = require "cluster.apiserver.waiting"
 local webhook = require "cluster.apiserver.webhook"
 
 local M = {}
@@ -108,7 +108,7 @@ local function ask(hook, res, attributes, is_mutating)
   local sent, why = review.new(hook, res, attributes)
   local text, response
   if sent then
-    text, why = waiting(attributes.request, webhook.post, hook.webhook, attributes.server, sent)
+    text, why = await(attributes.request, webhook.post, hook.webhook, attributes.server, sent)
     why = why and "failed to call webhook: " .. why
   end
   if text then

@@ -1,6 +1,6 @@
 --- A controller of the control plane: changes become keys, keys are reconciled one by one, failed keys again later.
 ---
----   runner.start(server, {
+---   controller.start(server, {
 ---     name = "replicaset-controller",
 ---     kind = { "apps", "v1", "ReplicaSet" },      -- what is reconciled
 ---     owns = { "pods" },                          -- ids; a change of one enqueues its controller; a change of an

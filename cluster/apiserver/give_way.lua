@@ -2,12 +2,12 @@
 ---
 --- Not for what checks and writes in one step, nor while a table is filled that others use. A call from within the
 --- process goes on: its caller may rely on nothing to change before it returns.
+local await = require "cluster.apiserver.await"
 local host = require "cluster.host"
-local waiting = require "cluster.apiserver.waiting"
 
 
 return function(request)
   if request.client then
-    waiting(request, host.give_way)
+    await(request, host.give_way)
   end
 end
