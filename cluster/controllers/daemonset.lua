@@ -59,7 +59,7 @@ end
 
 
 -- Sorts the pods of a node: { node, run, stay, old, new, ended (lists of pods), leaving (number of deleted pods) }.
-local function look(set, node, list, hash)
+local function pods_on_node(set, node, list, hash)
   local place = { node = node, old = {}, new = {}, leaving = 0, ended = {} }
   place.run, place.stay = nodes_of.fits(set.spec.template.spec, node)
   for _, pod in ipairs(list) do
@@ -87,7 +87,7 @@ local function places_of(api, set, list, hash)
     table.insert(by_node[name], pod)
   end
   for _, node in ipairs(api.list("", "v1", "nodes")) do
-    places[#places + 1] = look(set, node, by_node[node.metadata.name] or {}, hash)
+    places[#places + 1] = pods_on_node(set, node, by_node[node.metadata.name] or {}, hash)
   end
   return places
 end

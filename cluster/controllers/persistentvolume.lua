@@ -42,7 +42,7 @@ end
 
 
 -- Says something about a claim that does not get what it asks for, once.
-local function tell(api, claim, waiting, type, reason, message)
+local function event_once(api, claim, waiting, type, reason, message)
   local key = claim.metadata.namespace .. "/" .. claim.metadata.name
   if waiting[key] ~= message then
     waiting[key] = message
@@ -107,10 +107,10 @@ end
 local function provision(api, claim, folders, waiting)
   local name, why = "pvc-" .. claim.metadata.uid, unlike_folders(claim.spec)
   if claim.spec.storageClassName == "" then
-    tell(api, claim, waiting, "Normal", "FailedBinding",
+    event_once(api, claim, waiting, "Normal", "FailedBinding",
       "no persistent volumes available for this claim and no storage class is set")
   elseif why then
-    tell(api, claim, waiting, "Warning", "ProvisioningFailed", why)
+    event_once(api, claim, waiting, "Warning", "ProvisioningFailed", why)
   else
     local ok, problem = folders:record(name)
     if not ok then
@@ -134,10 +134,10 @@ local function bind_named(api, claim, folders, waiting)
   local why = is_free and match.mismatch(volume, claim)
   if why then
     why = ("Cannot bind to requested volume %q: %s"):format(name, why)
-    tell(api, claim, waiting, "Warning", "VolumeMismatch", why)
+    event_once(api, claim, waiting, "Warning", "VolumeMismatch", why)
   elseif not is_free and not match.is_for(volume, claim) then
     why = ("volume %q already bound to a different claim."):format(name)
-    tell(api, claim, waiting, "Warning", "FailedBinding", why)
+    event_once(api, claim, waiting, "Warning", "FailedBinding", why)
   else
     bind(api, claim, volume, folders)
   end

@@ -117,8 +117,8 @@ local function sort(mounts)
 end
 
 
--- The file of the container's last words, empty. @return string|nil path in the pod's folder, or nil and why not
-local function last_words(place, run)
+-- Makes the container's termination message, an empty file. @return string|nil path in the pod's folder, or nil and why
+local function make_message_file(place, run)
   local path = "/words/" .. run.container.name
   local ok, why = place.base:make_folder(place.path .. "/words")
   if ok then
@@ -128,7 +128,7 @@ local function last_words(place, run)
 end
 
 
--- All that is mounted. @return table|nil mounts, string|nil message the file of its last words, or nil and why not
+-- All that is mounted. @return table|nil mounts, string|nil message file of the termination message, or nil and why not
 local function mounts_of(place, run, program)
   local mounts, container, message = {}, run.container, nil
   local ok, why = volumes.each(place, run, function(entry, volume, folder)
@@ -152,7 +152,7 @@ local function mounts_of(place, run, program)
   end
   if ok and container.terminationMessagePath then
     local path
-    path, why = last_words(place, run)
+    path, why = make_message_file(place, run)
     ok, message = path ~= nil, path and place.path .. path
     mounts[#mounts + 1] = {
       source = ok and place.folder .. path, target = clean_path(container.terminationMessagePath),

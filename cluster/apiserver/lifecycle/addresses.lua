@@ -89,7 +89,7 @@ function M.start(server)
     return
   end
   local known = {}   -- "NAMESPACE/NAME" → set of the addresses that were seen
-  local function look(service)
+  local function sync(service)
     local key = service.namespace .. "/" .. service.name
     known[key] = known[key] or {}
     settle(server, res, known[key], service)
@@ -98,9 +98,9 @@ function M.start(server)
     end
   end
   for _, service in ipairs(at_start(server, res, known)) do
-    look(service)
+    sync(service)
   end
-  local work = workqueue.new("ipallocator", look)
+  local work = workqueue.new("ipallocator", sync)
   server.store:subscribe(function(event)
     if event.id == "services" then
       local entry = event.entry

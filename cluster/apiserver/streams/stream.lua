@@ -46,19 +46,19 @@ function M:waiting()
 end
 
 
-local function look(self, seconds, fn)
+local function poll_until_drained(self, seconds, fn)
   host.after(seconds, function()
     if self.transport.waiting() <= M.WAITING_MAX then
       fn()
     else
-      look(self, math.min(seconds * 2, LOOK_MOST), fn)
+      poll_until_drained(self, math.min(seconds * 2, LOOK_MOST), fn)
     end
   end)
 end
 
 
 function M:when_drained(fn)
-  look(self, LOOK_FIRST, fn)
+  poll_until_drained(self, LOOK_FIRST, fn)
 end
 
 
@@ -88,7 +88,7 @@ function M:reset()
 end
 
 
-local function tell(self, what, bytes)
+local function call_handler(self, what, bytes)
   local fn = self.handlers[what]
   if fn then
     fn(bytes)
@@ -99,14 +99,14 @@ end
 function M:listen(handlers)
   self.handlers = handlers
   for _, one in ipairs(take_early(self)) do
-    tell(self, one.what, one.bytes)
+    call_handler(self, one.what, one.bytes)
   end
 end
 
 
 local function hear(self, what, bytes)
   if self.handlers then
-    tell(self, what, bytes)
+    call_handler(self, what, bytes)
     return
   end
   local size = #(bytes or "") + EARLY_COST
