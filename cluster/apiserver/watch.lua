@@ -25,7 +25,7 @@ local LAST_BOOKMARK_SECONDS = 2
 --- @param store table  it tells of changes; there is one hub for a store
 function M.new(store)
   local self = setmetatable({ store = store, resources = {}, bookmark_watchers = 0, timer = nil }, M)
-  store:subscribe(function(event) self:spread(event) end)
+  store:subscribe(function(event) self:broadcast(event) end)
   return self
 end
 
@@ -231,7 +231,7 @@ end
 
 
 --- Tells all who watch the event's resource.
-function M:spread(event)
+function M:broadcast(event)
   local list = self.resources[event.id]
   if not list then
     return

@@ -7,7 +7,7 @@ local heartbeat = require "cluster.kubelet.heartbeat"
 local host = require "cluster.host"
 local kubelet_server = require "cluster.kubelet.server"
 local log_subresource = require "cluster.kubelet.log_subresource"
-local places = require "cluster.kubelet.places"
+local pod_capacity = require "cluster.kubelet.pod_capacity"
 local pod_worker = require "cluster.kubelet.pod_worker"
 local scheduler_filters = require "cluster.kubelet.scheduler_filters"
 local service_env = require "cluster.kubelet.service_env"
@@ -44,7 +44,7 @@ function M.new(server, options)
   self.machine = options.machine or { address = NOWHERE, architecture = "amd64", kernel = "" }
   self.is_real = options.machine ~= nil
   self.beats = options.beats
-  self.places = places.new(NODE, options.max_pods)
+  self.pod_capacity = pod_capacity.new(NODE, options.max_pods)
   self.find_network = options.find_network
   self.address = self.machine.address or LOOPBACK
   function self.read(kind, namespace, name)
@@ -240,7 +240,7 @@ end
 
 -- Why the kubelet does not run a pod that has the node: a reason and a message, or nil.
 local function refusal(self, pod)
-  local why = self.places:problem()
+  local why = self.pod_capacity:problem()
   if why then
     return "OutOfpods", why
   elseif scheduler_filters.lacks_ports(self, pod) then
@@ -319,7 +319,7 @@ local function look_at_waiting(self, namespace)
     end
   end)
   for _, entry in ipairs(waiting) do
-    if self.places:is_full() then
+    if self.pod_capacity:is_full() then
       return
     end
     self:sync_pod(entry.namespace, entry.name)
@@ -345,7 +345,7 @@ end
 
 
 local function on_change(self, event)
-  local has_place = event.id == "pods" and self.places:follow(event)
+  local has_place = event.id == "pods" and self.pod_capacity:update(event)
   if has_place then
     host.defer(function()
       look_at_waiting(self)
@@ -388,8 +388,8 @@ local function register_node(self)
   })
   self:call("PATCH", ("/api/v1/nodes/%s/status"):format(NODE), {
     status = {
-      capacity = self.places.most and { pods = tostring(self.places.most) },
-      allocatable = self.places.most and { pods = tostring(self.places.most) },
+      capacity = self.pod_capacity.most and { pods = tostring(self.pod_capacity.most) },
+      allocatable = self.pod_capacity.most and { pods = tostring(self.pod_capacity.most) },
       conditions = host.json.array { {
         type = "Ready",
         status = "True",
@@ -417,7 +417,7 @@ end
 function M:start()
   register_node(self)
   self.server.store:collection("pods"):each(nil, nil, function(entry)
-    self.places:add(entry)
+    self.pod_capacity:add(entry)
   end)
   self.server.store:subscribe(function(event)
     on_change(self, event)

@@ -143,7 +143,7 @@ local function problem(kubelet, pod)
     return "1 node(s) were unschedulable"
   elseif not labels_match(pod.spec.nodeSelector, node.metadata.labels or {}) then
     return "1 node(s) didn't match Pod's node affinity/selector"
-  elseif kubelet.places:is_full() then
+  elseif kubelet.pod_capacity:is_full() then
     return "1 Too many pods"
   elseif M.lacks_ports(kubelet, pod) then
     kubelet.is_short_of_ports = true

@@ -37,7 +37,7 @@ end
 function M:address(pod, known)
   local own = self.pods[pod.metadata.uid]
   if not own then
-    own = { address = self.addresses:take(known) }
+    own = { address = self.addresses:allocate(known) }
     self.pods[pod.metadata.uid] = own.address and own
   end
   return own.address
@@ -78,7 +78,7 @@ function M:forget(pod)
   local own = self.pods[pod.metadata.uid]
   if own then
     self:leave(pod)
-    self.addresses:give_back(own.address)
+    self.addresses:release(own.address)
     self.pods[pod.metadata.uid] = nil
   end
 end

@@ -26,7 +26,7 @@ end
 --- An address that is free from now on no more.
 --- @param wanted string? this one, if it is free
 --- @return string|nil address nil when all are taken
-function M:take(wanted)
+function M:allocate(wanted)
   local number = wanted and number_of(wanted)
   for _ = FIRST, LAST + 1 do
     if number and not self.in_use[number] and is_usual(number) then
@@ -40,7 +40,7 @@ end
 
 
 --- Nobody has it any more.
-function M:give_back(address)
+function M:release(address)
   self.in_use[number_of(address)] = nil
 end
 

@@ -1,4 +1,4 @@
---- The places of the node: how many pods it takes at once. A pod counts from when it has the node until it has ended.
+--- The capacity of the node for pods: how many it takes at once. A pod counts from when it has the node until it has ended.
 ---
 --- Rules: kubernetes/pkg/scheduler/framework/plugins/noderesources/fit.go (fitsRequest), and
 --- kubernetes/pkg/kubelet/lifecycle/predicate.go for pods that name the node themselves.
@@ -27,7 +27,7 @@ end
 
 
 --- Counts what an event of a pod changes. @return boolean whether one more has a place, where there was none
-function M:follow(event)
+function M:update(event)
   local was_full = self:is_full()
   local now = event.type ~= "DELETED" and takes_one(self, event.entry)
   self.pod_count = self.pod_count + (now and 1 or 0) - (takes_one(self, event.previous) and 1 or 0)
