@@ -14,7 +14,7 @@ local LAST = 3
 
 local PATIENCE = 1 -- seconds
 
-local print_applied = {} -- path of a file → its text when it was applied last
+local applied_texts = {} -- path of a file → its text when it was applied last
 local failed = {} -- path of a file → set of its documents that could not be applied
 local waiting = {} -- documents whose kinds are not there, or the webhooks of these
 local expected = {} -- "group/Kind" → true: its script has webhooks, and is not live yet
@@ -68,8 +68,8 @@ local function documents_of(path, files)
   local documents = {}
   for _, file in ipairs(files) do
     local where = path:match "[^/]*$" == file.name and path or path:gsub("/*$", "/") .. file.name
-    if print_applied[where] ~= file.text then
-      print_applied[where] = file.text
+    if applied_texts[where] ~= file.text then
+      applied_texts[where] = file.text
       forget(where)
       add_documents(documents, where, file.text)
     end

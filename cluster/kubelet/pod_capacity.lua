@@ -1,4 +1,4 @@
---- The capacity of the node for pods: how many it takes at once. A pod counts from when it has the node until it has ended.
+--- The capacity of the node for pods: how many it takes at once. A pod counts from when it has the node until it ended.
 ---
 --- Rules: kubernetes/pkg/scheduler/framework/plugins/noderesources/fit.go (fitsRequest), and
 --- kubernetes/pkg/kubelet/lifecycle/predicate.go for pods that name the node themselves.
