@@ -9,7 +9,7 @@ local webhook = require "cluster.apiserver.webhook"
 local M = {}
 
 --- nil, or function(kinds): called with what set was given, once it is registered.
-M.registered = nil
+M.on_registered = nil
 
 local APPLY, MERGE = "application/apply-patch+yaml", "application/merge-patch+json"
 local REQUESTER = { user_agent = "moonloop-webhooks" }
@@ -20,7 +20,7 @@ local by_server = setmetatable({}, { __mode = "k" }) -- server → path of what 
 
 local function send(server, method, path, body, content_type)
   local code, answer = server:call(method, path, body, {
-    user_agent = REQUESTER.user_agent, content_type = content_type, admitted = true,
+    user_agent = REQUESTER.user_agent, content_type = content_type, skips_admission = true,
   })
   if code >= 300 and code ~= 404 then
     host.log("error", "a webhook of a script cannot be registered", { path = path, error = answer.message })
@@ -68,12 +68,12 @@ end
 
 
 --- Makes these the webhooks of our scripts, and takes away what was registered before and is not among them.
---- @param given table { objects = list of configurations, and of definitions with their spec.conversion only,
+--- @param webhooks table { objects = list of configurations, and of definitions with their spec.conversion only,
 ---   kinds = list of "group/Kind" whose webhooks these are }
-function M.set(given)
+function M.set(webhooks)
   local server = require "cluster.apiserver.running"
   local before, now = by_server[server] or {}, {}
-  for _, object in ipairs(given.objects) do
+  for _, object in ipairs(webhooks.objects) do
     local res = server.registry:of(object.apiVersion, object.kind)
     local path = server.registry.path(res, nil, object.metadata.name)
     now[path] = object.kind
@@ -99,8 +99,8 @@ function M.set(given)
     ::continue::
   end
   by_server[server] = now
-  if M.registered then
-    M.registered(given.kinds)
+  if M.on_registered then
+    M.on_registered(webhooks.kinds)
   end
 end
 

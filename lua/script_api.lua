@@ -398,7 +398,7 @@ api.modules[9] = {
 }
 
 -- Types, in the order of the stub. `list`: the name under which fields.lua has the fields, or the values, for messages.
--- A field: { name, type, doc }, and `shown` for another first cell in the docs.
+-- A field: { name, type, doc }, and `example` for another first cell in the docs.
 local function type_of(entry)
   api.types[#api.types + 1] = entry
 end
@@ -427,7 +427,7 @@ type_of {
   },
   {
     "metadata_only?", "boolean", "Only the `metadata` of each object: enough for a script that looks at names, "
-      .. "labels and owners. Not for the kind in `reconciles`.", shown = "metadata_only = true",
+      .. "labels and owners. Not for the kind in `reconciles`.", example = "metadata_only = true",
   },
 }
 
@@ -518,10 +518,10 @@ type_of {
   {
     "kind", "moonloop.ErrorKind", "`{ErrorKind}`. `Unsupported`: the server lacks the verb. "
       .. "`LimitExceeded`: the request or its answer is larger than the host allows. `Timeout`, `Network` "
-      .. "(no connection) and `TLS` come from `ctx.http` alone.", shown = "err.kind",
+      .. "(no connection) and `TLS` come from `ctx.http` alone.", example = "err.kind",
   },
-  { "code", "integer", "The HTTP status; 0 when there was no answer.", shown = "err.code" },
-  { "message", "string", "The cause. `tostring(err)` also names the request and the kind.", shown = "err.message" },
+  { "code", "integer", "The HTTP status; 0 when there was no answer.", example = "err.code" },
+  { "message", "string", "The cause. `tostring(err)` also names the request and the kind.", example = "err.message" },
 }
 
 type_of {
@@ -554,25 +554,25 @@ type_of {
   {
     "status?", "table", "Merged over the object's status, and written if that changes it: "
       .. "return the current status each time; the host sends only changes. `moonloop.null` "
-      .. "removes a field.", shown = "{ status = {…} }",
+      .. "removes a field.", example = "{ status = {…} }",
   },
   {
     "conditions?", "table<string, moonloop.Condition|moonloop.Null>", "[Conditions](reconciling.md#conditions) of the "
-      .. "object by their type, as in `{ Ready = { status = true } }`.", shown = "{ conditions = {…} }",
+      .. "object by their type, as in `{ Ready = { status = true } }`.", example = "{ conditions = {…} }",
   },
   {
     "children?", "moonloop.Manifest[]", "All objects of the kinds in `owns` that this object is to have: each is "
-      .. "applied, then the others are deleted ([Children](children.md#children)).", shown = "{ children = { … } }",
+      .. "applied, then the others are deleted ([Children](children.md#children)).", example = "{ children = { … } }",
   },
   {
     "requeue_after?", "number|string", "Calls again after that time (also a number of seconds), if nothing changes "
       .. "before.",
-    shown = '{ requeue_after = "5m30s" }',
+    example = '{ requeue_after = "5m30s" }',
   },
   {
     "requeue_at?", "number", "Calls again at that instant, in seconds since 1970. `status` and `conditions` can be in "
       .. "the same table.",
-    shown = "{ requeue_at = seconds }",
+    example = "{ requeue_at = seconds }",
   },
 }
 
@@ -623,22 +623,22 @@ type_of {
   name = "Webhooks", list = "webhooks",
   {
     "failure_policy?", '"Fail"|"Ignore"', "If the webhook cannot be called or fails, the API server refuses the write "
-      .. '(`"Fail"`, the default), or goes on without the webhook (`"Ignore"`).', shown = 'failure_policy = "Ignore"',
+      .. '(`"Fail"`, the default), or goes on without the webhook (`"Ignore"`).', example = 'failure_policy = "Ignore"',
   },
   {
     "timeout_seconds?", "integer", "How long the API server waits for an answer, 1 to 30, by default 10.",
-    shown = "timeout_seconds = 5",
+    example = "timeout_seconds = 5",
   },
   {
     "match_policy?", '"Equivalent"|"Exact"', "`\"Exact\"`: only writes in the version of `reconciles`. Default: writes "
-      .. "in all versions, which the API server converts first.", shown = 'match_policy = "Exact"',
+      .. "in all versions, which the API server converts first.", example = 'match_policy = "Exact"',
   },
   {
     "namespace_selector?", "moonloop.LabelSelector", "Only objects in namespaces with these labels, as in a manifest: "
-      .. '`{ matchLabels = { env = "prod" } }`.', shown = "namespace_selector = {…}",
+      .. '`{ matchLabels = { env = "prod" } }`.', example = "namespace_selector = {…}",
   },
   {
-    "object_selector?", "moonloop.LabelSelector", "Only objects with these labels.", shown = "object_selector = {…}",
+    "object_selector?", "moonloop.LabelSelector", "Only objects with these labels.", example = "object_selector = {…}",
   },
 }
 

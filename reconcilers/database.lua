@@ -66,11 +66,11 @@ local function is_serving(set)
 end
 
 
---- The status as things are. `set` and `job` are nil when they do not exist yet.
-local function observed(db, set, job, digest, missing)
+--- The status as things are. `set`, `job` and `volume` (the claim's uid) are nil when they do not exist yet.
+local function observed(db, set, job, volume, digest, missing)
   local serves = set ~= nil and is_serving(set)
   local synced = job ~= nil and job.metadata.annotations[parts.USERS] == digest and job.status.succeeded == 1
-  local ready = serves and (synced or db.status.ready == true)
+  local ready = serves and (synced or volume ~= nil and db.status.volume == volume)
   local message = not serves and "the server does not answer yet"
     or missing and ("the Secret %s has no key password"):format(missing)
     or not synced and "the server does not have all its users yet" or ""
@@ -78,6 +78,7 @@ local function observed(db, set, job, digest, missing)
     status = {
       phase = ready and "Ready" or "Provisioning",
       ready = ready,
+      volume = synced and volume or nil,
       message = message,
       connectionString = ready and parts.connection(db) or nil,
     },
@@ -100,13 +101,12 @@ end
 
 
 --- The field that asks for something impossible and why it is, or nil. Makes the volume grow if it is too small.
-local function refused(db, set, ctx)
+local function refused(db, set, claim, ctx)
   local version = set and parts.version(set)
   if version and not engines.can_follow(version, db.spec.version) then
     return "spec.version", ("a server of version %s cannot open the files of version %s; make a new Database and "
       .. "copy the data"):format(db.spec.version, version)
   end
-  local claim = ctx.get(Claim, parts.claim_name(db))
   local size = claim and claim.spec.resources.requests.storage
   local order = size and quantity.compare(db.spec.size, size) or 0
   if order < 0 then
@@ -128,15 +128,19 @@ return moonloop.controller {
 
   reconcile = function(db, ctx)
     local set, job = ctx.get(StatefulSet, db.metadata.name), ctx.get(Job, parts.job_name(db))
+    local claim = ctx.get(Claim, parts.claim_name(db))
     local superuser, users, missing = passwords(db, ctx)
+    local volume = claim and claim.metadata.uid
+    users.volume = volume -- a server with a new volume has no users
     local digest = crypto.hmac_sha256(superuser, cjson.encode(users))
-    local result = observed(db, set, job, digest, missing)
+    local result = observed(db, set, job, volume, digest, missing)
     announce(db, result.status, ctx)
-    local field, why = refused(db, set, ctx)
+    local field, why = refused(db, set, claim, ctx)
     if field then
       return ctx.invalid(field, why, result)
     end
-    result.children = { parts.service(db), parts.server(db, set, crypto.sha256(superuser)), parts.users(db, digest) }
+    result.children = { parts.service(db), parts.server(db, set, crypto.sha256(superuser)) }
+    result.children[3] = claim and parts.users(db, digest)
     return result
   end,
 

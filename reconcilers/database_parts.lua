@@ -7,7 +7,7 @@ local M = {}
 --- The label of all that belongs to a Database.
 M.LABEL = "stable.example.com/database"
 
---- The annotation of the Job that says which users and passwords it is for.
+--- The annotation of the Job that says which users, passwords and volume it is for.
 M.USERS = "stable.example.com/users"
 
 -- The annotation of the server's pod by which it starts again when the superuser has another password.

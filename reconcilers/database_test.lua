@@ -185,6 +185,17 @@ describe("database", function()
     expect_ready()
   end)
 
+  it("gives its users to the server of a new volume before it is ready again", function()
+    apply()
+    local job = world.get(Job, "db-users").metadata.uid
+    world.delete(Claim, "data-db-0")
+    world.delete(Pod, "db-0") -- then the claim goes, and the StatefulSet makes both again
+    world.expect(Database, "db", { status = { phase = "Provisioning", ready = false } })
+    assert.equal("False", condition("UsersSynced").status)
+    expect_ready()
+    assert.are_not.equal(job, world.get(Job, "db-users").metadata.uid)
+  end)
+
   it("lets the volume grow, and not shrink", function()
     apply()
     apply { size = "30Gi" }

@@ -260,7 +260,7 @@ end
 
 local function field_rows(out, entry)
   for _, field in ipairs(entry) do
-    add_row(out, ("`%s`"):format(field.shown or optional(field[1])), doc_of(field))
+    add_row(out, ("`%s`"):format(field.example or optional(field[1])), doc_of(field))
   end
 end
 

@@ -33,7 +33,7 @@ local WITHOUT_VALUE = {
 }
 
 
-local function counted(count, one, many)
+local function count_text(count, one, many)
   return ("%d %s"):format(count, count == 1 and one or many)
 end
 
@@ -58,7 +58,7 @@ function M.json(value)
 end
 
 
-local function shown(value)
+local function value_text(value)
   if type(value) == "string" then
     return M.quote(value)
   end
@@ -70,7 +70,7 @@ end
 function M.body(err)
   local text = TITLES[err.type]
   if not WITHOUT_VALUE[err.type] and err.value ~= nil then
-    text = text .. ": " .. shown(err.value)
+    text = text .. ": " .. value_text(err.value)
   end
   if err.detail and err.detail ~= "" then
     text = text .. ": " .. err.detail
@@ -122,13 +122,14 @@ end
 
 --- A text has more than `max` bytes. The value is not shown.
 function M.too_long(path, _, max)
-  return { type = "FieldValueTooLong", path = path, detail = "may not be more than " .. counted(max, "byte", "bytes") }
+  local detail = "may not be more than " .. count_text(max, "byte", "bytes")
+  return { type = "FieldValueTooLong", path = path, detail = detail }
 end
 
 
 --- A list has `count` items, and may have `max`.
 function M.too_many(path, count, max)
-  local detail = "must have at most " .. counted(max, "item", "items")
+  local detail = "must have at most " .. count_text(max, "item", "items")
   return { type = "FieldValueTooMany", path = path, value = count, detail = detail }
 end
 

@@ -41,28 +41,28 @@
 ---   may_go(object)                 whether the kind itself no longer waits for anything
 ---   graceful(object, options)      seconds until the object is removed; nil: none
 ---   subresources                   name → handlers; see Server:subresource
-local accounts = require "cluster.apiserver.lifecycle.accounts"
 local addresses = require "cluster.apiserver.lifecycle.addresses"
 local audit = require "cluster.apiserver.audit"
 local auth = require "cluster.apiserver.auth"
-local call = require "cluster.apiserver.call"
+local bootstrap_objects = require "cluster.apiserver.lifecycle.bootstrap_objects"
 local crd = require "cluster.apiserver.crd"
 local expiry = require "cluster.apiserver.lifecycle.expiry"
-local first_objects = require "cluster.apiserver.lifecycle.first_objects"
-local gc = require "cluster.apiserver.lifecycle.gc"
-local gate = require "cluster.apiserver.gate"
+local filters = require "cluster.apiserver.filters"
+local garbage_collector = require "cluster.apiserver.lifecycle.garbage_collector"
 local host = require "cluster.host"
 local hub = require "cluster.apiserver.watch"
 local journal = require "cluster.apiserver.journal"
 local kinds = require "cluster.apiserver.resources"
+local loopback_client = require "cluster.apiserver.loopback_client"
 local namespaces = require "cluster.apiserver.lifecycle.namespace"
-local paths = require "cluster.apiserver.paths"
+local non_resource_paths = require "cluster.apiserver.non_resource_paths"
 local protection = require "cluster.apiserver.resources.protection"
 local quota = require "cluster.apiserver.quota"
 local registry = require "cluster.apiserver.registry"
 local request = require "cluster.apiserver.request"
 local resources = require "cluster.apiserver.verbs"
 local respond = require "cluster.apiserver.respond"
+local service_accounts = require "cluster.apiserver.lifecycle.service_accounts"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
 
@@ -75,14 +75,14 @@ Server.__index = Server
 local ADMINISTRATOR = { name = "system:admin", groups = { "system:masters", "system:authenticated" } }
 
 
-local function serve(self, asked, reply)
-  if not gate.pass(self, asked, reply) then
+local function serve(self, parsed, reply)
+  if not filters.pass(self, parsed, reply) then
     return
   end
-  if asked.is_resource then
-    return resources.serve(asked, reply)
+  if parsed.is_resource then
+    return resources.serve(parsed, reply)
   end
-  return paths.serve(asked, reply)
+  return non_resource_paths.serve(parsed, reply)
 end
 
 
@@ -91,32 +91,33 @@ end
 ---
 --- @param raw table { method =, path = (encoded), query =, headers = {lowercase name = value}, body =, user = who asks,
 ---   if that is already known, client = the client's address, certificate = who shows one: { problem = } or { name =,
----   groups =, sha256 = }, object = the object that the body would have, admitted =: see call.lua }
+---   groups =, sha256 = }, object = the object that the body would have, skips_admission =: see loopback_client.lua }
 --- @param reply table send(code, type, body, headers) for an answer; start(code, type, headers), write(chunk) -> bytes
 ---   waiting, finish(), abort() for a stream, and `on_close`, set here, called when the client has gone
 function Server:handle(raw, reply)
-  local asked = request.parse(raw)
-  asked.server = self
-  asked.user, asked.object, asked.admitted, asked.certificate = raw.user, raw.object, raw.admitted, raw.certificate
+  local parsed = request.parse(raw)
+  parsed.server = self
+  parsed.user, parsed.object, parsed.certificate = raw.user, raw.object, raw.certificate
+  parsed.skips_admission = raw.skips_admission
   if self.listeners[1] then
-    reply = audit.reply(asked, reply, self.listeners)
+    reply = audit.reply(parsed, reply, self.listeners)
   end
-  asked.reply = reply
-  local ok, why = xpcall(serve, debug.traceback, self, asked, reply)
+  parsed.reply = reply
+  local ok, why = xpcall(serve, debug.traceback, self, parsed, reply)
   if not ok and status.is(why) then
-    respond.failure(asked, reply, why)
-  elseif not ok and not asked.is_gone then
+    respond.failure(parsed, reply, why)
+  elseif not ok and not parsed.is_gone then
     host.log("error", "a request failed by a mistake of the server", { path = raw.path, error = tostring(why) })
-    pcall(respond.failure, asked, reply, status.internal("see the server's log"))
+    pcall(respond.failure, parsed, reply, status.internal("see the server's log"))
   end
 end
 
 
---- A request from within the process; see call.lua.
+--- A request from within the process; see loopback_client.lua.
 --- @return integer code
 --- @return any answer
 function Server:call(method, path, body, options)
-  return call.call(self, method, path, body, options)
+  return loopback_client.call(self, method, path, body, options)
 end
 
 
@@ -174,25 +175,26 @@ local function open_journal(self)
   if not opened then
     error("cannot keep state: " .. why, 0)
   end
-  self.journal, self.settings.saved = opened, opened.saved
+  self.journal, self.settings.restored_state = opened, opened.restored_state
 end
 
 
 -- Custom resources can be read when the definitions of their kinds have been.
 local function restore(self)
-  local saved = self.settings.saved
+  local restored = self.settings.restored_state
   local function find(id)
     return self.registry:by_id(id)
   end
-  local left = saved and self.store:restore(saved.records, find) or {}
+  local unknown_records = restored and self.store:restore(restored.records, find) or {}
   crd.start(self)
   self.crds:restore()
-  left = self.store:restore(left, find)
-  if #left > 0 then
-    host.log("warn", "objects of kinds that are not served were left out", { count = #left, first = left[1].id })
+  unknown_records = self.store:restore(unknown_records, find)
+  if #unknown_records > 0 then
+    host.log("warn", "objects of kinds that are not served were left out",
+      { count = #unknown_records, first = unknown_records[1].id })
   end
-  if saved then
-    self.store:start_at(saved.revision)
+  if restored then
+    self.store:start_at(restored.revision)
   end
 end
 
@@ -208,7 +210,7 @@ end
 ---   accounts       false: no service account and no kube-root-ca.crt in each namespace
 ---   ca             PEM text for kube-root-ca.crt
 ---   resources      a list of resource descriptions instead of the built-in ones
----   saved          { records, revision }: what Store:dump returned of another server, to start from
+---   restored_state { records, revision }: what Store:dump returned of another server, to start from
 ---   data           a folder to keep all in, and to start from; raises when it cannot be used. Server:close ends it
 function M.new(settings)
   settings = settings or {}
@@ -225,15 +227,15 @@ function M.new(settings)
   restore(self)
   self.namespaces:start()
   self.auth:start()
-  first_objects.ensure(self)
+  bootstrap_objects.ensure(self)
   addresses.start(self)
   if settings.collect ~= false then
-    gc.new(self):start()
+    garbage_collector.new(self):start()
     expiry.start(self)
     protection.start(self)
   end
   if settings.accounts ~= false then
-    accounts.start(self)
+    service_accounts.start(self)
   end
   self.store:compact(self.store.revision)
   if self.journal then

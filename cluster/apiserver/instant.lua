@@ -1,6 +1,7 @@
 --- Instants in the server's format: in UTC, with whole seconds or with microseconds.
 ---
 --- Rules: apimachinery/pkg/apis/meta/v1/{time,micro_time}.go.
+local calendar = require "moonloop.calendar"
 local host = require "cluster.host"
 
 local null = host.json.null
@@ -13,19 +14,6 @@ M.FIRST_SECOND, M.LAST_SECOND = -62135596800, 253402300799
 local LENGTH = #"2026-07-03T10:00:00Z"
 
 local PATTERN = "^(%d%d%d%d)%-(%d%d)%-(%d%d)T(%d%d):(%d%d):(%d%d)%.?(%d*)(.*)$"
-
-
--- Days from 1970-01-01 to that day of the Gregorian calendar.
-local function days_from_civil(year, month, day)
-  if month <= 2 then
-    year = year - 1
-  end
-  local era = year // 400
-  local year_of_era = year - era * 400
-  local day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
-  local day_of_era = year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year
-  return era * 146097 + day_of_era - 719468
-end
 
 
 --- Reads RFC 3339. @return integer|nil seconds since 1970, integer microseconds; nil for what is none
@@ -41,8 +29,8 @@ function M.read(text)
   elseif not zone then
     return nil
   end
-  local days = days_from_civil(math.tointeger(year), math.tointeger(month), math.tointeger(day))
-  local seconds = days * 86400 + hour * 3600 + minute * 60 + second - offset
+  local days = calendar.day_of(math.tointeger(year), math.tointeger(month), math.tointeger(day))
+  local seconds = days * calendar.DAY + hour * 3600 + minute * 60 + second - offset
   return math.tointeger(seconds), math.tointeger((fraction .. "000000"):sub(1, 6))
 end
 

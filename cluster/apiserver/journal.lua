@@ -83,7 +83,8 @@ end
 
 
 --- Opens the folder, which is made when it is not there.
---- @return table|nil journal, with `saved` as the server's settings have it (nil when it is empty); or nil and why not
+--- @return table|nil journal, with `restored_state` as the server's settings have it (nil when it is empty)
+--- @return string|nil why there is none
 function M.open(folder)
   local made, why = host.file.make_folder(folder)
   if not made then
@@ -105,9 +106,9 @@ function M.open(folder)
     assert(self.file:cut(state.size))
     host.log("warn", "the last change had not been written whole; it is dropped", { file = self.path })
   end
-  self.size, self.live, self.reserved = state.size, nil, state.revision
+  self.size, self.live, self.reserved_revision = state.size, nil, state.revision
   if state.revision > 0 then
-    self.saved = { records = in_order(state.objects), revision = state.revision }
+    self.restored_state = { records = in_order(state.objects), revision = state.revision }
   end
   return self
 end
@@ -139,7 +140,7 @@ end
 --- Keeps a change; for Store.on_commit. Of one that passes only the revision counts: none is given out twice.
 --- @return true|nil, or nil and why it cannot be kept
 function M:keep(change)
-  if change.is_passing and change.revision <= self.reserved then
+  if change.is_passing and change.revision <= self.reserved_revision then
     return true
   end
   local line = change.is_passing and mark_of(change.revision + RESERVED) or line_for(change)
@@ -147,7 +148,7 @@ function M:keep(change)
   if not ok then
     return nil, ("%s: %s"):format(self.path, why)
   end
-  self.reserved = change.is_passing and change.revision + RESERVED or self.reserved
+  self.reserved_revision = change.is_passing and change.revision + RESERVED or self.reserved_revision
   self.size = self.size + #line
   sync_soon(self)
   if self.size > COMPACT_FROM and self.size > 2 * (self.live or 0) and not self.compacting then
@@ -161,16 +162,16 @@ function M:keep(change)
 end
 
 
-local function write_all(file, kept)
+local function write_all(file, storage)
   local lines, size = {}, 0
-  for _, id in ipairs(kept:ids()) do
-    kept:collection(id):each(nil, nil, function(entry)
+  for _, id in ipairs(storage:ids()) do
+    storage:collection(id):each(nil, nil, function(entry)
       lines[#lines + 1] = line_of("P", entry.revision, id, store.kept_text(id, entry))
       size = size + #lines[#lines]
     end)
   end
   -- Nothing that is left need be as young as the last change.
-  lines[#lines + 1] = mark_of(kept.revision)
+  lines[#lines + 1] = mark_of(storage.revision)
   local ok, why = file:write(table.concat(lines))
   if ok then
     ok, why = file:sync()
@@ -202,14 +203,14 @@ function M:compact()
   end
   host.file.sync_folder(self.folder)
   self.file:close()
-  self.file, self.size, self.live, self.reserved = file, size, size, self.store.revision
+  self.file, self.size, self.live, self.reserved_revision = file, size, size, self.store.revision
 end
 
 
 --- Keeps what the store commits from now on.
-function M:attach(kept)
-  self.store = kept
-  function kept.on_commit(change)
+function M:attach(storage)
+  self.store = storage
+  function storage.on_commit(change)
     return self:keep(change)
   end
 end

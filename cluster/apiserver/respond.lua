@@ -1,11 +1,11 @@
 --- Turns the result of a verb into the answer to the client, in the form that the client asked for.
-local accept = require "cluster.apiserver.accept"
 local field = require "cluster.apiserver.field"
+local give_way = require "cluster.apiserver.give_way"
 local host = require "cluster.host"
-local status = require "cluster.apiserver.status"
+local negotiation = require "cluster.apiserver.negotiation"
 local pretty = require "cluster.apiserver.pretty"
+local status = require "cluster.apiserver.status"
 local tables = require "cluster.apiserver.tables"
-local turn = require "cluster.apiserver.turn"
 
 local M = {}
 
@@ -22,9 +22,9 @@ local PEOPLE = { curl = true, Wget = true, Mozilla = true }
 
 -- Browsers and command lines get JSON that can be read, as the server does it.
 local function wants_pretty(request)
-  local asked = request.query.pretty
-  if asked then
-    return asked[1] ~= "false" and asked[1] ~= "0"
+  local value = request.query.pretty
+  if value then
+    return value[1] ~= "false" and value[1] ~= "0"
   end
   local agent = request.headers["user-agent"]
   return agent ~= nil and PEOPLE[agent:match("^(%a+)/")] == true
@@ -48,7 +48,7 @@ end
 -- A function that lets others have their turn, for loops over the objects of an answer.
 local function in_turns(request)
   return function()
-    turn(request)
+    give_way(request)
   end
 end
 
@@ -85,12 +85,12 @@ end
 --- Adds a warning to the answer, once. Warnings beyond the limit are left out.
 --- Rule: apiserver/pkg/endpoints/filters/warning.go.
 function M.warn(request, warning)
-  local warnings = request.warnings or { list = {}, length = 0, known = {}, short = false }
+  local warnings = request.warnings or { list = {}, length = 0, sent = {}, short = false }
   request.warnings = warnings
-  if warnings.known[warning] then
+  if warnings.sent[warning] then
     return
   end
-  warnings.known[warning] = true
+  warnings.sent[warning] = true
   if not warnings.short then
     if add_warning(warnings, warning) then
       return
@@ -120,7 +120,7 @@ end
 
 --- Sends a Status, as YAML to those who want that.
 function M.failure(request, reply, failure)
-  local form = request.accept or accept.read(request.headers.accept)
+  local form = request.accept or negotiation.read(request.headers.accept)
   if form and form.format == "yaml" then
     return reply:send(failure.code, "application/yaml", pretty.yaml(failure), headers_of(request, failure))
   end
@@ -138,7 +138,7 @@ local function partial_list(request, list)
   local items, version = host.json.array {}, request.accept.version
   for i, item in ipairs(list.items) do
     items[i] = partial(item, version)
-    turn(request)
+    give_way(request)
   end
   local meta = {
     resourceVersion = list.metadata.resourceVersion, remainingItemCount = list.metadata.remainingItemCount,
@@ -155,11 +155,11 @@ local INCLUDE = { [""] = "Metadata", Metadata = "Metadata", None = "None", Objec
 
 --- Reads from the query how much of each object a table's rows have. nil and a status if the word is unknown.
 function M.include_of(request)
-  local asked = request.query.includeObject and request.query.includeObject[1] or ""
-  local include = INCLUDE[asked]
+  local value = request.query.includeObject and request.query.includeObject[1] or ""
+  local include = INCLUDE[value]
   if not include then
     return nil, status.bad_request(("Unable to convert to Table as requested: includeObject: Invalid value: %s: must "
-      .. "be 'Metadata', 'Object', 'None', or empty"):format(field.quote(asked)))
+      .. "be 'Metadata', 'Object', 'None', or empty"):format(field.quote(value)))
   end
   return include
 end
@@ -168,15 +168,15 @@ end
 --- Objects of one kind as a Table of that version. A part whose objects are of another kind than its resource, as a
 --- Scale is, describes that beforehand: request.printed.
 --- @param list_meta table metadata of the list
---- @param give_way function|nil called after each row; nil for what is told within somebody else's request
-function M.table(request, objects, list_meta, give_way)
+--- @param after_row function|nil called after each row; nil for what is told within somebody else's request
+function M.table(request, objects, list_meta, after_row)
   local include, failure = M.include_of(request)
   if not include then
     return nil, failure
   end
   return tables.render(request.printed or request.res, objects, {
     include = include, list_meta = list_meta, now = host.now(), version = request.accept.version,
-    give_way = give_way,
+    after_row = after_row,
   })
 end
 
@@ -286,7 +286,7 @@ end
 
 --- Reads which form the request wants; answers itself if that is not available.
 function M.negotiate(request, reply)
-  local form, why = accept.read(request.headers.accept, is_tableless(request))
+  local form, why = negotiation.read(request.headers.accept, is_tableless(request))
   if form then
     request.accept = form
     return true
@@ -297,7 +297,7 @@ end
 
 --- The same for what is made in JSON only.
 function M.negotiate_json(request, reply)
-  local form = accept.read(request.headers.accept)
+  local form = negotiation.read(request.headers.accept)
   return form and form.format == "json" or refuse(reply, unavailable(JSON))
 end
 

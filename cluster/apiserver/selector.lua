@@ -13,7 +13,7 @@ local M = {}
 ---   empty     nothing is asked: every entry matches
 ---   name      the only name that can match, or nil
 ---   match     function(entry) -> bool
----   by_form   whether it looks at objects as a webhook converts them: they have to be ready (stored.lua)
+---   by_form   whether it looks at objects as a webhook converts them: they have to be ready (versioned_storage.lua)
 --- @param res table? whose version the fields are those of, where a webhook converts its objects
 function M.new(labels, fields, check, res)
   local requirements, why = label_selector.parse(labels or "")

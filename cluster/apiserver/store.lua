@@ -72,7 +72,7 @@ end
 
 
 --- The fields for field selectors of an entry of a kind that a webhook converts, in the version of `res`. The entry
---- must have been made ready (stored.lua).
+--- must have been made ready (versioned_storage.lua).
 function M.fields(res, entry)
   if entry.as == res.version then
     return entry.fields
@@ -146,7 +146,7 @@ end
 
 --- An object of `res` as another description of the same resource serves it; `object` stays as it is. Not for kinds
 --- that a webhook converts.
-function M.converted(object, res, other)
+function M.convert(object, res, other)
   return M.object(other, { text = text_of(res, object) })
 end
 
@@ -210,10 +210,10 @@ end
 -- Asks the keeper of the data (on_commit) first: a change happens only if it is kept.
 local function commit(self, id, kind, entry, previous)
   if self.on_commit then
-    local kept, why = self.on_commit {
+    local is_committed, why = self.on_commit {
       type = kind, id = id, revision = entry.revision, entry = entry, is_passing = self.is_passing,
     }
-    if not kept then
+    if not is_committed then
       return nil, status.internal(why)
     end
   end
@@ -330,7 +330,7 @@ end
 --- @param records table as dump returns them  @param find function(id) -> description of the stored version, or nil
 --- @return table left the records of resources that nobody describes
 function M:restore(records, find)
-  local left = {}
+  local unknown_records = {}
   for _, record in ipairs(records) do
     local res = find(record.id)
     if res then
@@ -342,10 +342,10 @@ function M:restore(records, find)
       self:collection(record.id):put(entry_of(res, object, revision, stored))
       self.revision = math.max(self.revision, revision)
     else
-      left[#left + 1] = record
+      unknown_records[#unknown_records + 1] = record
     end
   end
-  return left
+  return unknown_records
 end
 
 

@@ -8,7 +8,7 @@ local UNEXPECTED_END = "unexpected end of JSON input"
 
 
 -- A character in Go's single quotes. Bytes beyond ASCII are taken for the code points of the same number.
-local function shown(char)
+local function char_text(char)
   local code = char:byte()
   if code >= 0x80 then
     local printable = code > 0xa0 and code ~= 0xad
@@ -34,7 +34,7 @@ function Scanner:fail(context)
   if char == "" then
     error({ message = UNEXPECTED_END }, 0)
   end
-  error({ message = ("invalid character %s %s"):format(shown(char), context) }, 0)
+  error({ message = ("invalid character %s %s"):format(char_text(char), context) }, 0)
 end
 
 

@@ -24,17 +24,17 @@ local LAST_BOOKMARK_SECONDS = 2
 
 --- @param store table  it tells of changes; there is one hub for a store
 function M.new(store)
-  local self = setmetatable({ store = store, resources = {}, bookmarked = 0, timer = nil }, M)
-  store:subscribe(function(event) self:spread(event) end)
+  local self = setmetatable({ store = store, resources = {}, bookmark_watchers = 0, timer = nil }, M)
+  store:subscribe(function(event) self:broadcast(event) end)
   return self
 end
 
 
 local function stop(self, watcher)
-  if watcher.closed then
+  if watcher.is_closed then
     return false
   end
-  watcher.closed = true
+  watcher.is_closed = true
   if watcher.timer then
     watcher.timer:stop()
   end
@@ -42,43 +42,43 @@ local function stop(self, watcher)
     watcher.last_bookmark:stop()
   end
   if watcher.bookmarks then
-    self.bookmarked = self.bookmarked - 1
+    self.bookmark_watchers = self.bookmark_watchers - 1
   end
   local list = self.resources[watcher.res.id]
-  list.closed = list.closed + 1
+  list.closed_count = list.closed_count + 1
   return true
 end
 
 
 -- Lists lose those who have gone when nobody walks them.
 local function sweep(list)
-  if list.closed == 0 or list.walking then
+  if list.closed_count == 0 or list.walking then
     return
   end
-  local kept = 0
+  local count = 0
   for i = 1, #list do
     local watcher = list[i]
     list[i] = nil
-    if not watcher.closed then
-      kept = kept + 1
-      list[kept] = watcher
+    if not watcher.is_closed then
+      count = count + 1
+      list[count] = watcher
     end
   end
-  list.closed = 0
+  list.closed_count = 0
 end
 
 
 --- Sends a chunk. Cuts the client when too much waits for it.
 function M:send(watcher, chunk)
   local waiting = watcher.reply:write(chunk)
-  if waiting > watcher.allowed then
+  if waiting > watcher.waiting_max then
     if stop(self, watcher) then
       host.log("warn", "a watch was cut: its client does not read",
         { resource = watcher.res.id, waiting = waiting })
       watcher.reply:abort()
     end
   elseif waiting < WAITING_MAX then
-    watcher.allowed = WAITING_MAX
+    watcher.waiting_max = WAITING_MAX
   end
 end
 
@@ -159,7 +159,7 @@ local function deliver(self, list, event, queue)
   list.walking = true
   for i = 1, #list do
     local watcher = list[i]
-    if watcher.queue == queue and not watcher.closed and event.revision > watcher.after then
+    if watcher.queue == queue and not watcher.is_closed and event.revision > watcher.after then
       local line = M.line(event, watcher)
       if line then
         self:send(watcher, line)
@@ -221,7 +221,7 @@ local function queues_in_use(list)
   local queues, seen = {}, {}
   for i = 1, #list do
     local queue = list[i].queue
-    if queue and not list[i].closed and not seen[queue] then
+    if queue and not list[i].is_closed and not seen[queue] then
       seen[queue] = true
       queues[#queues + 1] = queue
     end
@@ -231,7 +231,7 @@ end
 
 
 --- Tells all who watch the event's resource.
-function M:spread(event)
+function M:broadcast(event)
   local list = self.resources[event.id]
   if not list then
     return
@@ -262,7 +262,7 @@ end
 -- Tells a watch how far it is, if it asked for that.
 local function bookmark(self, watcher)
   local waits = watcher.queue and watcher.queue.is_busy
-  if watcher.bookmarks and not waits and not watcher.closed and self.store.revision >= watcher.after then
+  if watcher.bookmarks and not waits and not watcher.is_closed and self.store.revision >= watcher.after then
     self:send(watcher, watcher.bookmark(self.store.revision))
   end
 end
@@ -284,7 +284,7 @@ end
 
 
 local function arm(self)
-  if self.timer or self.bookmarked == 0 then
+  if self.timer or self.bookmark_watchers == 0 then
     return
   end
   self.timer = host.after(BOOKMARK_SECONDS, function()
@@ -303,18 +303,18 @@ end
 ---   bookmark   function(revision) -> line
 ---   after      the revision that it has seen; if the server is still before that, it gets only what comes after it
 function M:add(watcher, sent)
-  watcher.allowed = WAITING_MAX + sent
-  watcher.closed = false
+  watcher.waiting_max = WAITING_MAX + sent
+  watcher.is_closed = false
   local list = self.resources[watcher.res.id]
   if not list then
-    list = { closed = 0, walking = false }
+    list = { closed_count = 0, walking = false }
     self.resources[watcher.res.id] = list
   end
   sweep(list)
   watcher.queue = queue_of(list, watcher.res)
   list[#list + 1] = watcher
   if watcher.bookmarks then
-    self.bookmarked = self.bookmarked + 1
+    self.bookmark_watchers = self.bookmark_watchers + 1
     arm(self)
   end
   watcher.timer = host.after(watcher.timeout, function() self:finish(watcher) end)

@@ -101,7 +101,7 @@ local function target(hook, server)
     local name = config.url:match "^%w+://([^/]*)" -- validation leaves neither a user nor a query
     local place = name:find ":%d+$" and name or name .. ":443"
     local url = config.url .. query
-    return { shown = url, url = url, place = place }
+    return { printed_url = url, url = url, place = place }
   end
   local service = config.service
   local path = service.path or ""
@@ -109,7 +109,7 @@ local function target(hook, server)
   local name = ("%s.%s.svc:%d"):format(service.name, service.namespace, service.port)
   local place, why = place_of(server, service)
   return {
-    shown = "https://" .. name .. path, url = place and "https://" .. place .. path,
+    printed_url = "https://" .. name .. path, url = place and "https://" .. place .. path,
     place = place, host = name, why = why,
   }
 end
@@ -133,7 +133,7 @@ function M.post(hook, server, review)
   end
   if not code then
     local why = to.why or network_error(content_type, body, to.place)
-    return nil, ('Post "%s": %s'):format(to.shown, why)
+    return nil, ('Post "%s": %s'):format(to.printed_url, why)
   elseif code < 200 or code > 299 then
     return nil, answer_error(code, content_type, body)
   end

@@ -1,6 +1,8 @@
 --- Days, hours and seconds of instants, in UTC.
 ---
 --- An instant is seconds since 1970 and nanoseconds; years are 1 to 9999.
+local gregorian = require "moonloop.calendar"
+
 local M = {}
 
 M.SECONDS_MIN = -62135596800 -- 0001-01-01T00:00:00Z
@@ -10,15 +12,7 @@ local DAY <const> = 86400
 
 
 --- Days from 1970-01-01 to that day of the Gregorian calendar.
-function M.days(year, month, day)
-  if month <= 2 then
-    year = year - 1
-  end
-  local era = year // 400
-  local year_of_era = year - era * 400
-  local day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
-  return era * 146097 + year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year - 719468
-end
+M.days = gregorian.day_of
 
 
 --- The date of a day. @return integer year, integer month, integer day

@@ -208,7 +208,7 @@ end
 
 
 -- The type of what an optional element gives.
-function Checker:given(node, optional)
+function Checker:entry_type(node, optional)
   local type = self:check(node)
   if not optional then
     return type
@@ -224,7 +224,7 @@ end
 function CHECK.list(self, node)
   local of
   for i, element in ipairs(node.elements) do
-    of = self:join(of, self:given(element, node.optional[i]))
+    of = self:join(of, self:entry_type(element, node.optional[i]))
   end
   self:set(node, types.list(of or self:new_param()))
 end
@@ -234,7 +234,7 @@ function CHECK.map(self, node)
   local key, value
   for _, entry in ipairs(node.entries) do
     key = self:join(key, self:check(entry.key))
-    value = self:join(value, self:given(entry.value, entry.optional))
+    value = self:join(value, self:entry_type(entry.value, entry.optional))
   end
   self:set(node, types.map(key or self:new_param(), value or self:new_param()))
 end
@@ -254,13 +254,13 @@ function CHECK.struct(self, node)
   end
   self:set(node, type)
   for _, entry in ipairs(node.entries) do
-    local given = self:given(entry.value, entry.optional)
+    local entry_type = self:entry_type(entry.value, entry.optional)
     local found = type.kind == "object" and types.field(type, entry.field)
     if type.kind == "object" and not found then
       self:mistake(entry, "undefined field '%s'", entry.field)
-    elseif found and not self.types:assignable(found.type, given) then
+    elseif found and not self.types:assignable(found.type, entry_type) then
       self:mistake(entry, "expected type of field '%s' is '%s' but provided type is '%s'", entry.field,
-        types.format(found.type), types.format(given))
+        types.format(found.type), types.format(entry_type))
     end
   end
 end

@@ -36,15 +36,15 @@ function M.add(Checker, CHECK)
   end
 
   function Checker:resolve(node, overloads, args)
-    local given, result = {}, nil
+    local argument_types, result = {}, nil
     for i, arg in ipairs(args) do
-      given[i] = arg.type
+      argument_types[i] = arg.type
     end
     node.overloads = {}
     for _, overload in ipairs(overloads) do
       if overload.member == (node.target ~= nil) and #overload.args == #args then
         local wanted, made = self:instance(overload)
-        if self.types:assignable_all(given, wanted) then
+        if self.types:assignable_all(argument_types, wanted) then
           made = self.types:apply(made)
           node.overloads[#node.overloads + 1] = overload
           if not result then
@@ -58,11 +58,11 @@ function M.add(Checker, CHECK)
     if not result and not self.issues then
       return self:leave_open(node, overloads, #args)
     elseif not result then
-      for i, type in ipairs(given) do
-        given[i] = self.types:apply(type, true)
+      for i, type in ipairs(argument_types) do
+        argument_types[i] = self.types:apply(type, true)
       end
       self:mistake(node, "found no matching overload for '%s' applied to '%s'", node.name,
-        types.format_call(given, node.target ~= nil))
+        types.format_call(argument_types, node.target ~= nil))
     end
     self:set(node, result or types.error)
   end

@@ -5,14 +5,14 @@ local M = {}
 
 local KEPT_MAX = 1000 -- compiled patterns
 
-local kept, count = {}, 0
+local compiled, count = {}, 0
 
 
 --- Compiles a pattern, or gives the one that was compiled before.
 --- @return table|nil re
 --- @return string? message Go's
 function M.compile(pattern)
-  local re = kept[pattern]
+  local re = compiled[pattern]
   if re then
     return re
   end
@@ -21,9 +21,9 @@ function M.compile(pattern)
   if not re then
     return nil, message
   elseif count >= KEPT_MAX then
-    kept, count = {}, 0
+    compiled, count = {}, 0
   end
-  kept[pattern], count = re, count + 1
+  compiled[pattern], count = re, count + 1
   return re
 end
 

@@ -22,9 +22,9 @@ static int find_wrong_reads(const struct ml_files *files, const bool *used,
                             const struct ml_option_list *crd_paths, ml_wrong_read *wrong,
                             void *context, struct ml_err *err)
 {
-    ML_AUTO(ml_buf_fini) struct ml_buf asked = ML_BUF_INIT;
+    ML_AUTO(ml_buf_fini) struct ml_buf request = ML_BUF_INIT;
     struct ml_json_writer writer;
-    ml_json_writer_init(&writer, &asked);
+    ml_json_writer_init(&writer, &request);
     ml_json_begin_object(&writer);
     ml_json_key(&writer, ML_STR("files"));
     ml_json_begin_array(&writer);
@@ -35,7 +35,7 @@ static int find_wrong_reads(const struct ml_files *files, const bool *used,
     if (r < 0)
         return r;
     struct ml_server_lua *lua = ml_server_lua_new(&(struct ml_server_lua_options){.loop = NULL});
-    r = ml_script_fields_ask(lua, "cluster.analysis.fields", ml_buf_str(&asked), wrong, context,
+    r = ml_script_fields_ask(lua, "cluster.analysis.fields", ml_buf_str(&request), wrong, context,
                              err);
     ml_server_lua_free(lua);
     return r;

@@ -173,11 +173,11 @@ static int print_answer(struct ml_str answer, struct ml_err *err)
 
 static int print_roles(const struct rbac *rbac, char **argv, struct ml_err *err)
 {
-    ML_AUTO(ml_buf_fini) struct ml_buf asked = ML_BUF_INIT;
+    ML_AUTO(ml_buf_fini) struct ml_buf request = ML_BUF_INIT;
     ML_AUTO(ml_buf_fini) struct ml_buf answer = ML_BUF_INIT;
     struct ml_json_writer writer;
     size_t bad = 0;
-    ml_json_writer_init(&writer, &asked);
+    ml_json_writer_init(&writer, &request);
     ml_json_begin_object(&writer);
     put_title(&writer, argv);
     put_flags(&writer, rbac);
@@ -196,8 +196,8 @@ static int print_roles(const struct rbac *rbac, char **argv, struct ml_err *err)
     if (bad > 0)
         return MOONLOOP_EXIT_BAD;
     struct ml_server_lua *lua = ml_server_lua_new(&(struct ml_server_lua_options){.loop = NULL});
-    int r = ml_server_lua_call(lua, "cluster.analysis.rbac", "render", ml_buf_str(&asked), &answer,
-                               err);
+    int r = ml_server_lua_call(lua, "cluster.analysis.rbac", "render", ml_buf_str(&request),
+                               &answer, err);
     ml_server_lua_free(lua);
     if (r < 0)
         return refuse(err), MOONLOOP_EXIT_BAD;

@@ -55,16 +55,16 @@ static void print_unknown(struct ml_str answer)
 
 static int print_types(const struct ml_option_list *paths, const struct ml_option_list *crds)
 {
-    ML_AUTO(ml_buf_fini) struct ml_buf asked = ML_BUF_INIT;
+    ML_AUTO(ml_buf_fini) struct ml_buf request = ML_BUF_INIT;
     ML_AUTO(ml_buf_fini) struct ml_buf answer = ML_BUF_INIT;
     struct ml_json_writer writer;
     struct ml_err err = ML_ERR_INIT;
-    ml_json_writer_init(&writer, &asked);
+    ml_json_writer_init(&writer, &request);
     int r = put_question(&writer, paths, crds, &err);
     if (r == 0) {
         struct ml_server_lua *lua = ml_server_lua_new(
             &(struct ml_server_lua_options){.loop = NULL});
-        r = ml_server_lua_call(lua, "cluster.analysis.fields.stubs", "render", ml_buf_str(&asked),
+        r = ml_server_lua_call(lua, "cluster.analysis.fields.stubs", "render", ml_buf_str(&request),
                                &answer, &err);
         ml_server_lua_free(lua);
     }

@@ -2,8 +2,8 @@
 --- status what it found.
 ---
 --- Rules: kubernetes/pkg/controller/validatingadmissionpolicystatus/controller.go.
+local controller = require "cluster.controllers.controller"
 local host = require "cluster.host"
-local runner = require "cluster.controllers.runner"
 local typecheck = require "cluster.apiserver.admission.policies.typecheck"
 
 local M = {}
@@ -23,7 +23,7 @@ end
 
 --- Starts the controller.
 function M.start(server)
-  runner.start(server, {
+  controller.start(server, {
     name = "validatingadmissionpolicy-status", reconcile = reconcile,
     kind = { "admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy" },
   })

@@ -61,7 +61,7 @@ end
 
 
 -- Says of an APIService with a service that it is not available.
-local function tell(server, entry)
+local function set_unavailable(server, entry)
   local res = server.registry:by_id(ID)
   local object = server.store.object(res, entry)
   for _, condition in ipairs(object.status and object.status.conditions or {}) do
@@ -96,7 +96,7 @@ local function sync(server)
     server:call("DELETE", PATH .. "/" .. name, nil, AGENT)
   end
   for _, entry in ipairs(services) do
-    tell(server, entry)
+    set_unavailable(server, entry)
   end
 end
 

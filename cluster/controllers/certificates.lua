@@ -6,9 +6,9 @@
 --- cleaner/cleaner.go}.
 local conditions = require "cluster.apiserver.resources.certificates.conditions"
 local content = require "cluster.apiserver.resources.certificates.content"
+local controller = require "cluster.controllers.controller"
 local host = require "cluster.host"
 local instant = require "cluster.apiserver.instant"
-local runner = require "cluster.controllers.runner"
 local usages = require "cluster.controllers.certificates_usages"
 
 local M = {}
@@ -118,9 +118,9 @@ end
 
 -- A request that has been decided on is of use for an hour, one that waits for a day.
 local function clean(api, object)
-  local left = kept_until(object) - host.now()
-  if left > 0 then
-    return left
+  local seconds_left = kept_until(object) - host.now()
+  if seconds_left > 0 then
+    return seconds_left
   end
   api.delete(object)
 end
@@ -129,10 +129,10 @@ end
 --- Starts the controllers.
 function M.start(server)
   local kind = { GROUP, "v1", "CertificateSigningRequest" }
-  runner.start(server, { name = "certificatesigningrequest-approving-controller", kind = kind,
+  controller.start(server, { name = "certificatesigningrequest-approving-controller", kind = kind,
     reconcile = approver(server) })
-  runner.start(server, { name = "certificatesigningrequest-signing-controller", kind = kind, reconcile = sign })
-  runner.start(server, { name = "certificatesigningrequest-cleaner-controller", kind = kind, reconcile = clean })
+  controller.start(server, { name = "certificatesigningrequest-signing-controller", kind = kind, reconcile = sign })
+  controller.start(server, { name = "certificatesigningrequest-cleaner-controller", kind = kind, reconcile = clean })
 end
 
 

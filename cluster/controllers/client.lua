@@ -130,13 +130,13 @@ function M.new(server, controller)
 
   -- Lets go of an object that the owner's selector does not meet any more.
   local function release(owner, object)
-    local kept = host.json.array {}
+    local other_owners = host.json.array {}
     for _, reference in ipairs(object.metadata.ownerReferences) do
       if reference.uid ~= owner.metadata.uid then
-        kept[#kept + 1] = reference
+        other_owners[#other_owners + 1] = reference
       end
     end
-    api.patch(object, { metadata = { ownerReferences = #kept > 0 and kept or host.json.null } })
+    api.patch(object, { metadata = { ownerReferences = #other_owners > 0 and other_owners or host.json.null } })
   end
 
   --- The objects of a kind that `owner` controls, by name. Its selector decides: an orphan that it meets is adopted,

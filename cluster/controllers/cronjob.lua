@@ -1,10 +1,10 @@
 --- CronJobs: make a Job at each time of their schedule, and delete old Jobs.
 ---
 --- Rules: kubernetes/pkg/controller/cronjob/{cronjob_controllerv2,utils}.go.
+local controller = require "cluster.controllers.controller"
 local cron = require "cluster.apiserver.schedule.cron"
 local host = require "cluster.host"
 local instant = require "cluster.apiserver.instant"
-local runner = require "cluster.controllers.runner"
 local zone = require "cluster.apiserver.schedule.zone"
 
 local M = {}
@@ -161,7 +161,7 @@ end
 
 
 -- An instant in a zone, as RFC 3339.
-local function shown(time, where)
+local function time_text(time, where)
   local offset = zone.offset(where, time)
   if offset == 0 then
     return instant.write(time)
@@ -175,7 +175,7 @@ local function new_job(object, time, where)
   local template = object.spec.jobTemplate
   local meta = template.metadata or {}
   local annotations = host.json.copy(meta.annotations or {})
-  annotations[SCHEDULED] = shown(time, where)
+  annotations[SCHEDULED] = time_text(time, where)
   return {
     apiVersion = "batch/v1", kind = "Job",
     metadata = {
@@ -253,7 +253,7 @@ end
 
 --- Starts the controller.
 function M.start(server)
-  runner.start(server, {
+  controller.start(server, {
     name = "cronjob-controller", kind = { "batch", "v1", "CronJob" }, owns = { "jobs.batch" }, reconcile = reconcile,
   })
 end

@@ -1,12 +1,12 @@
 --- DaemonSets: one pod on each node that its pods fit.
 ---
 --- Rules: kubernetes/pkg/controller/daemon/{daemon_controller,update}.go.
+local controller = require "cluster.controllers.controller"
 local host = require "cluster.host"
 local instant = require "cluster.apiserver.instant"
 local nodes_of = require "cluster.controllers.daemonset_nodes"
 local pods = require "cluster.controllers.pods"
 local revisions = require "cluster.controllers.statefulset_revisions"
-local runner = require "cluster.controllers.runner"
 
 local M = {}
 
@@ -59,7 +59,7 @@ end
 
 
 -- Sorts the pods of a node: { node, run, stay, old, new, ended (lists of pods), leaving (number of deleted pods) }.
-local function look(set, node, list, hash)
+local function pods_on_node(set, node, list, hash)
   local place = { node = node, old = {}, new = {}, leaving = 0, ended = {} }
   place.run, place.stay = nodes_of.fits(set.spec.template.spec, node)
   for _, pod in ipairs(list) do
@@ -87,7 +87,7 @@ local function places_of(api, set, list, hash)
     table.insert(by_node[name], pod)
   end
   for _, node in ipairs(api.list("", "v1", "nodes")) do
-    places[#places + 1] = look(set, node, by_node[node.metadata.name] or {}, hash)
+    places[#places + 1] = pods_on_node(set, node, by_node[node.metadata.name] or {}, hash)
   end
   return places
 end
@@ -214,14 +214,14 @@ local function count(set, places)
     local pod = place.old[1] or place.new[1]
     if place.run then
       add "desiredNumberScheduled"
-      local available, left = false, nil
+      local available, seconds_left = false, nil
       if pod then
-        available, left = pods.is_available(pod, set.spec.minReadySeconds)
+        available, seconds_left = pods.is_available(pod, set.spec.minReadySeconds)
         add "currentNumberScheduled"
         status.numberReady = status.numberReady + (pods.is_ready(pod) and 1 or 0)
         status.updatedNumberScheduled = status.updatedNumberScheduled + (place.old[1] and 0 or 1)
       end
-      again = left and left > 0 and math.min(left, again or left) or again
+      again = seconds_left and seconds_left > 0 and math.min(seconds_left, again or seconds_left) or again
       add(available and "numberAvailable" or "numberUnavailable")
     elseif pod then
       add "numberMisscheduled"
@@ -292,7 +292,7 @@ function M.start(server)
     end)
     return keys
   end
-  runner.start(server, {
+  controller.start(server, {
     name = "daemonset-controller",
     kind = { "apps", "v1", "DaemonSet" },
     owns = { "pods" },

@@ -1,11 +1,11 @@
 --- Deployments: a ReplicaSet for each pod template, replicas moved from the old ones to the newest.
 ---
 --- Rules: kubernetes/pkg/controller/deployment/{sync,rolling,recreate,progress}.go and util/deployment_util.go.
+local controller = require "cluster.controllers.controller"
 local deployment_status = require "cluster.controllers.deployment_status"
 local host = require "cluster.host"
 local pods = require "cluster.controllers.pods"
 local rolling = require "cluster.controllers.rolling"
-local runner = require "cluster.controllers.runner"
 local scaling = require "cluster.controllers.scaling"
 
 local M = {}
@@ -235,7 +235,7 @@ end
 
 --- Starts the controller.
 function M.start(server)
-  runner.start(server, {
+  controller.start(server, {
     name = "deployment-controller",
     kind = { "apps", "v1", "Deployment" },
     owns = { "replicasets.apps" },

@@ -105,16 +105,16 @@ local function is_late(deployment)
   elseif progressing.reason == "ProgressDeadlineExceeded" then
     return true
   end
-  local left = instant.read(progressing.lastUpdateTime) + (deployment.spec.progressDeadlineSeconds or 600)
+  local seconds_left = instant.read(progressing.lastUpdateTime) + (deployment.spec.progressDeadlineSeconds or 600)
     - host.now()
-  return left <= 0, left
+  return seconds_left <= 0, seconds_left
 end
 
 
 local function judge_progress(deployment, before, newest, is_complete)
   local what = newest and ("ReplicaSet %q"):format(newest.metadata.name)
     or ("Deployment %q"):format(deployment.metadata.name)
-  local late, left = is_late(deployment)
+  local late, seconds_left = is_late(deployment)
   if is_complete then
     set_condition(deployment.status, "Progressing", "True", "NewReplicaSetAvailable",
       what .. " has successfully progressed.")
@@ -132,7 +132,7 @@ local function judge_progress(deployment, before, newest, is_complete)
     set_condition(deployment.status, "Progressing", "False", "ProgressDeadlineExceeded",
       what .. " has timed out progressing.")
   else
-    return left
+    return seconds_left
   end
 end
 

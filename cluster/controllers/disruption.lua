@@ -1,11 +1,11 @@
 --- PodDisruptionBudgets: counts which pods are healthy, and how many may go.
 ---
 --- Rules: kubernetes/pkg/controller/disruption/disruption.go.
+local controller = require "cluster.controllers.controller"
 local disruptions = require "cluster.apiserver.resources.disruptions"
 local host = require "cluster.host"
 local instant = require "cluster.apiserver.instant"
 local pods = require "cluster.controllers.pods"
-local runner = require "cluster.controllers.runner"
 local selectors = require "cluster.apiserver.resources.selectors"
 
 local M = {}
@@ -107,15 +107,15 @@ end
 
 -- The pods that were evicted and are still there, name → when; and in how many seconds the first of them is given up.
 local function disrupted(budget, list, now)
-  local known, kept, again = (budget.status or {}).disruptedPods or {}, {}, nil
+  local known, still_disrupted, again = (budget.status or {}).disruptedPods or {}, {}, nil
   for _, pod in ipairs(list) do
     local since = known[pod.metadata.name]
-    local left = since and not pod.metadata.deletionTimestamp and instant.read(since) + DELETION_SECONDS - now
-    if left and left > 0 then
-      kept[pod.metadata.name], again = since, math.min(left, again or left)
+    local seconds_left = since and not pod.metadata.deletionTimestamp and instant.read(since) + DELETION_SECONDS - now
+    if seconds_left and seconds_left > 0 then
+      still_disrupted[pod.metadata.name], again = since, math.min(seconds_left, again or seconds_left)
     end
   end
-  return kept, again
+  return still_disrupted, again
 end
 
 
@@ -136,7 +136,7 @@ local function fail(api, budget, why)
     "Failed to calculate the number of expected pods: " .. why)
   local status = host.json.copy(budget.status)
   status.disruptionsAllowed, status.observedGeneration = 0, budget.metadata.generation
-  disruptions.tell(status)
+  disruptions.set_condition(status)
   for _, condition in ipairs(status.conditions) do
     if condition.type == "DisruptionAllowed" then
       condition.reason, condition.message = "SyncFailed", why
@@ -172,7 +172,7 @@ local function reconcile(server, api, budget)
     disruptedPods = next(going) and going or nil, observedGeneration = budget.metadata.generation,
     conditions = budget.status and host.json.copy(budget.status.conditions or host.json.array {}),
   }
-  disruptions.tell(status)
+  disruptions.set_condition(status)
   api.write_status(budget, status)
   return again
 end
@@ -182,15 +182,15 @@ end
 function M.start(server)
   -- The budgets of the namespace in which something changed that they count.
   local function neighbours(entry)
-    local keys, kept = {}, server.store.collections[BUDGETS]
-    if kept and kept:size(entry.namespace) > 0 then
-      kept:each(entry.namespace, nil, function(budget)
+    local keys, collection = {}, server.store.collections[BUDGETS]
+    if collection and collection:size(entry.namespace) > 0 then
+      collection:each(entry.namespace, nil, function(budget)
         keys[#keys + 1] = budget.namespace .. "/" .. budget.name
       end)
     end
     return keys
   end
-  runner.start(server, {
+  controller.start(server, {
     name = "disruption-controller", kind = { "policy", "v1", "PodDisruptionBudget" },
     maps = {
       pods = neighbours, replicationcontrollers = neighbours, ["replicasets.apps"] = neighbours,

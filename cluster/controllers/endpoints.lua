@@ -2,10 +2,10 @@
 ---
 --- Rules: kubernetes/pkg/controller/endpoint/endpoints_controller.go,
 --- k8s.io/endpointslice/{reconciler,utils}.go. One slice holds all endpoints, 1,000 at most.
+local controller = require "cluster.controllers.controller"
 local host = require "cluster.host"
 local label_selector = require "cluster.apiserver.selector.label_selector"
 local pods = require "cluster.controllers.pods"
-local runner = require "cluster.controllers.runner"
 
 local M = {}
 
@@ -205,7 +205,7 @@ function M.start(server)
   end
 
   follow_deletions(server)
-  runner.start(server, {
+  controller.start(server, {
     name = "endpoint-controller",
     kind = { "", "v1", "Service" },
     maps = { pods = services_near },

@@ -1,8 +1,8 @@
 --- FlowSchemas: whether the level that one refers to is there.
 ---
 --- Rules and wordings: apiserver/pkg/util/flowcontrol/apf_controller.go (syncFlowSchemaStatuses).
+local controller = require "cluster.controllers.controller"
 local host = require "cluster.host"
-local runner = require "cluster.controllers.runner"
 
 local M = {}
 
@@ -47,7 +47,7 @@ function M.start(server)
     end)
     return keys
   end
-  runner.start(server, {
+  controller.start(server, {
     name = "flowschema-controller", kind = { GROUP, "v1", "FlowSchema" },
     maps = { [LEVELS] = everyone },
     reconcile = function(api, object)

@@ -1,22 +1,22 @@
 --- The controllers of kube-controller-manager that are useful here.
-local claims = require "cluster.controllers.claims"
-local claims_volumes = require "cluster.controllers.claims_volumes"
+local persistentvolume_folders = require "cluster.controllers.persistentvolume_folders"
+local persistentvolume = require "cluster.controllers.persistentvolume"
 
 local M = {}
 
 local NAMES = {
-  "deployment", "replicaset", "statefulset", "job", "cronjob", "daemonset", "autoscaler", "flowschema", "disruption",
-  "apiservice", "endpoints", "resourcequota", "certificates", "admissionpolicy",
+  "deployment", "replicaset", "statefulset", "job", "cronjob", "daemonset", "horizontalpodautoscaler", "flowschema",
+  "disruption", "apiservice", "endpoints", "resourcequota", "certificates", "admissionpolicy",
 }
 
 
 --- Starts them all on a server that answers.
---- @param folders table|nil where volumes are: see claims_volumes.open; nil: nowhere, as nothing runs that uses them
+--- @param folders table|nil where volumes are: see persistentvolume_folders.open; nil: nowhere, as nothing uses them
 function M.start(server, folders)
   for _, name in ipairs(NAMES) do
     require("cluster.controllers." .. name).start(server)
   end
-  claims.start(server, folders or claims_volumes.nowhere())
+  persistentvolume.start(server, folders or persistentvolume_folders.nowhere())
 end
 
 

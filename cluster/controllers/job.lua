@@ -4,16 +4,16 @@
 --- is about to end, and that it has ended; here this is one write when no pod is left. And upstream keeps counted pods
 --- in status.uncountedTerminatedPods until their finalizer is removed; here they are a set in memory.
 local backoff = require "cluster.controllers.job_backoff"
+local controller = require "cluster.controllers.controller"
 local host = require "cluster.host"
 local indexes = require "cluster.controllers.job_indexes"
 local instant = require "cluster.apiserver.instant"
-local job_expiry = require "cluster.controllers.job_expiry"
 local job_pods = require "cluster.controllers.job_pods"
 local job_status = require "cluster.controllers.job_status"
 local pods = require "cluster.controllers.pods"
 local policies = require "cluster.controllers.job_policies"
-local runner = require "cluster.controllers.runner"
 local tracking = require "cluster.controllers.job_tracking"
+local ttlafterfinished = require "cluster.controllers.ttlafterfinished"
 
 local M = {}
 
@@ -126,9 +126,9 @@ local function manage(api, job, found, record)
   if missing <= 0 then
     return
   end
-  local left = job.spec.backoffLimitPerIndex and 0 or backoff.left(record.failures, record.latest)
-  if left > 0 then
-    return left
+  local seconds_left = job.spec.backoffLimitPerIndex and 0 or backoff.seconds_left(record.failures, record.latest)
+  if seconds_left > 0 then
+    return seconds_left
   end
   local made, again = job_pods.create(api, job, found, missing)
   table.move(made, 1, #made, #found.active + 1, found.active)
@@ -147,7 +147,7 @@ end
 
 
 -- Adds what is over to the counts of the status. @return table the pods that may go
-local function count(job, status, found, ending, counted)
+local function count(job, status, found, ending, counted_pods)
   local over, failed, succeeded, has_heir = {}, 0, 0, {}
   for _, pod in pairs(found.predecessors) do
     has_heir[pod] = false -- it stays until there is one that has its count
@@ -157,7 +157,7 @@ local function count(job, status, found, ending, counted)
     if tracking.is_tracked(pod) and (job.metadata.deletionTimestamp or ending or phase == "Succeeded"
       or is_failed and has_heir[pod] ~= false) then
       over[#over + 1] = pod
-      local is_new = not counted[pod.metadata.uid] and job_pods.is_counted(job, pod)
+      local is_new = not counted_pods[pod.metadata.uid] and job_pods.is_counted(job, pod)
       if is_new and phase == "Succeeded" then
         succeeded = succeeded + 1
       elseif is_new and (is_failed or ending and ending.type == "FailureTarget") and policies.counts(job, pod) then
@@ -193,7 +193,7 @@ local function reconcile(api, job, memory)
   end
   local status = host.json.copy(before)
   job_status.begin(job, status)
-  local found = job_pods.find(api, job, status, memory.counted)
+  local found = job_pods.find(api, job, status, memory.counted_pods)
   local record = backoff.after(memory.records[uid], found.new_succeeded, found.new_failed)
   local ending, again = ending_of(job, status, found), nil
   if ending then
@@ -207,30 +207,30 @@ local function reconcile(api, job, memory)
   elseif not ending and not job.metadata.deletionTimestamp then
     job_status.suspend(api, job, status)
   end
-  local over = count(job, status, found, ending, memory.counted)
+  local over = count(job, status, found, ending, memory.counted_pods)
   describe(job, status, found)
   local has_ended = ending and job_status.finish(status, ending, found.terminating)
   api.write_status(job, status)
   memory.records[uid] = record
   for _, pod in ipairs(over) do
-    memory.counted[pod.metadata.uid] = true
+    memory.counted_pods[pod.metadata.uid] = true
   end
   for _, pod in ipairs(over) do
     tracking.release(api, pod)
-    memory.counted[pod.metadata.uid] = nil
+    memory.counted_pods[pod.metadata.uid] = nil
   end
   if has_ended then
     job_status.announce(api, job, ending)
   end
-  local left = not ending and deadline_left(job, status)
-  return again and left and math.min(again, left) or again or left or nil
+  local seconds_left = not ending and deadline_left(job, status)
+  return again and seconds_left and math.min(again, seconds_left) or again or seconds_left or nil
 end
 
 
 --- Starts the controller, with those of what it leaves behind.
 function M.start(server)
-  local memory = { records = {}, counted = {} }
-  runner.start(server, {
+  local memory = { records = {}, counted_pods = {} }
+  controller.start(server, {
     name = "job-controller",
     kind = { "batch", "v1", "Job" },
     owns = { "pods" },
@@ -242,11 +242,11 @@ function M.start(server)
     if event.type == "DELETED" and event.id == "jobs.batch" then
       memory.records[event.entry.uid] = nil
     elseif event.type == "DELETED" and event.id == "pods" then
-      memory.counted[event.entry.uid] = nil
+      memory.counted_pods[event.entry.uid] = nil
     end
   end)
   tracking.start(server)
-  job_expiry.start(server)
+  ttlafterfinished.start(server)
 end
 
 

@@ -61,7 +61,7 @@ end
 
 
 --- Seconds until another pod may be made after so many failures, the latest of them at that time.
-function M.left(failures, latest)
+function M.seconds_left(failures, latest)
   if failures == 0 then
     return 0
   end
@@ -70,8 +70,8 @@ end
 
 
 --- The same for what is to follow one failed pod, whose index failed `failures` times before.
-function M.left_after(pod, failures)
-  return M.left(failures + 1, ended_at(pod))
+function M.seconds_left_after(pod, failures)
+  return M.seconds_left(failures + 1, ended_at(pod))
 end
 
 

@@ -9,15 +9,15 @@ local INDEXES_MAX = 1000000
 
 --- The set in a text; indexes that the Job does not have any more are left out.
 function M.read(text, completions)
-  local set, left = {}, INDEXES_MAX
+  local set, room = {}, INDEXES_MAX
   for part in (text or ""):gmatch "[^,]+" do
     local first, last = part:match "^(%d+)%-(%d+)$"
     first, last = math.tointeger(first or part), math.tointeger(last or part)
-    last = math.min(last or -1, completions - 1, (first or 0) + left - 1)
+    last = math.min(last or -1, completions - 1, (first or 0) + room - 1)
     for index = first or 0, last do
       set[index] = true
     end
-    left = left - math.max(0, last - (first or 0) + 1)
+    room = room - math.max(0, last - (first or 0) + 1)
   end
   return set
 end

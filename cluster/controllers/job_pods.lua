@@ -103,10 +103,10 @@ end
 
 
 --- Sorts and counts the pods of a Job by their state.
---- @param status table of the Job  @param counted table set of uids that are in its counts, though still tracked
+--- @param status table of the Job  @param counted_pods table set of uids that are in its counts, though still tracked
 --- @return table { all =, active =, new_succeeded =, new_failed = (lists of pods), ready =, terminating =, succeeded =,
 ---   failed = (counts), done =, lost = (sets of indexes, where the Job has them), predecessors = (index → pod) }
-function M.find(api, job, status, counted)
+function M.find(api, job, status, counted_pods)
   local found = {
     all = api.owned(job, "", "v1", "pods"), active = {}, new_succeeded = {}, new_failed = {}, predecessors = {},
     ready = 0, terminating = 0, succeeded = status.succeeded or 0, failed = status.failed or 0,
@@ -118,7 +118,7 @@ function M.find(api, job, status, counted)
     elseif pods.is_terminating(pod) then
       found.terminating = found.terminating + 1
     end
-    if tracking.is_tracked(pod) and not counted[pod.metadata.uid] and M.is_counted(job, pod) then
+    if tracking.is_tracked(pod) and not counted_pods[pod.metadata.uid] and M.is_counted(job, pod) then
       if pod.status and pod.status.phase == "Succeeded" then
         table.insert(found.new_succeeded, pod)
       elseif M.is_failed(job, pod) then
@@ -142,13 +142,13 @@ end
 --- Which of the active pods go: those without an index of their own, and then as many as are too many.
 --- @return table pods that go, table pods that stay
 function M.surplus(job, active, count)
-  local sorted, has_to_go, taken, surplus = table.move(active, 1, #active, 1, {}), {}, {}, 0
+  local sorted, has_to_go, index_stays, surplus = table.move(active, 1, #active, 1, {}), {}, {}, 0
   pods.sort_by_departure(sorted)
   for i = #sorted, 1, -1 do -- the best of each index stays
     local index = M.is_indexed(job) and (index_of(job, sorted[i]) or -1)
-    has_to_go[i] = index == -1 or taken[index] or false
+    has_to_go[i] = index == -1 or index_stays[index] or false
     surplus = surplus + (has_to_go[i] and 1 or 0)
-    taken[index or 0] = index and true
+    index_stays[index or 0] = index and true
   end
   local go, stay = {}, {}
   for i, pod in ipairs(sorted) do
@@ -163,15 +163,15 @@ end
 
 -- The first indexes that are neither over nor at work.
 local function free_indexes(job, found, count)
-  local taken, free = {}, {}
+  local is_at_work, free = {}, {}
   for _, pod in ipairs(found.all) do
     local is_busy = pods.is_active(pod) or M.waits_for_failed(job) and pods.is_terminating(pod)
-    taken[is_busy and index_of(job, pod) or -1] = true
+    is_at_work[is_busy and index_of(job, pod) or -1] = true
   end
   for index = 0, job.spec.completions - 1 do
     if #free == count then
       break
-    elseif not (taken[index] or found.done[index] or found.lost and found.lost[index]) then
+    elseif not (is_at_work[index] or found.done[index] or found.lost and found.lost[index]) then
       free[#free + 1] = index
     end
   end
@@ -184,11 +184,12 @@ local function without_pause(found, free)
   local now, again = {}, nil
   for _, index in ipairs(free) do
     local before = found.predecessors[index]
-    local left = before and backoff.left_after(before, failures(before) + (number(before, IGNORED) or 0)) or 0
-    if left == 0 then
+    local failure_count = before and failures(before) + (number(before, IGNORED) or 0)
+    local seconds_left = before and backoff.seconds_left_after(before, failure_count) or 0
+    if seconds_left == 0 then
       now[#now + 1] = index
     else
-      again = math.min(left, again or left)
+      again = math.min(seconds_left, again or seconds_left)
     end
   end
   return now, again

@@ -72,12 +72,12 @@ local function is_met(rule, done, completions)
   if not rule.succeededIndexes then
     return rule.succeededCount ~= nil and indexes.count(done) >= rule.succeededCount
   end
-  local asked, have = 0, 0
+  local index_count, have = 0, 0
   for index in pairs(indexes.read(rule.succeededIndexes, completions)) do
-    asked = asked + 1
+    index_count = index_count + 1
     have = have + (done[index] and 1 or 0)
   end
-  return asked > 0 and (have == asked or rule.succeededCount ~= nil and have >= rule.succeededCount)
+  return index_count > 0 and (have == index_count or rule.succeededCount ~= nil and have >= rule.succeededCount)
 end
 
 

@@ -10,13 +10,13 @@ local FINALIZER = "batch.kubernetes.io/job-tracking"
 
 
 local function without(finalizers)
-  local kept = host.json.array {}
+  local other_finalizers = host.json.array {}
   for _, finalizer in ipairs(finalizers or {}) do
     if finalizer ~= FINALIZER then
-      kept[#kept + 1] = finalizer
+      other_finalizers[#other_finalizers + 1] = finalizer
     end
   end
-  return kept
+  return other_finalizers
 end
 
 
@@ -43,12 +43,12 @@ function M.release(api, pod)
   if not now or now.metadata.uid ~= meta.uid or not M.is_tracked(now) then
     return
   end
-  local kept = without(now.metadata.finalizers)
+  local other_finalizers = without(now.metadata.finalizers)
   now.apiVersion, now.kind = "v1", "Pod"
   api.patch(now, {
     metadata = {
       resourceVersion = now.metadata.resourceVersion,
-      finalizers = #kept > 0 and kept or host.json.null,
+      finalizers = #other_finalizers > 0 and other_finalizers or host.json.null,
     },
   })
 end

@@ -47,8 +47,8 @@ function M.is_available(pod, seconds)
   if not seconds or seconds == 0 then
     return true
   end
-  local left = instant.read(M.ready_condition(pod).lastTransitionTime) + seconds - host.now()
-  return left <= 0, left
+  local seconds_left = instant.read(M.ready_condition(pod).lastTransitionTime) + seconds - host.now()
+  return seconds_left <= 0, seconds_left
 end
 
 

@@ -1,9 +1,9 @@
 --- ReplicaSets and ReplicationControllers: keep the requested number of pods.
 ---
 --- Rules: kubernetes/pkg/controller/replicaset, pkg/controller/replication.
+local controller = require "cluster.controllers.controller"
 local host = require "cluster.host"
 local pods = require "cluster.controllers.pods"
-local runner = require "cluster.controllers.runner"
 local selectors = require "cluster.apiserver.resources.selectors"
 
 local M = {}
@@ -44,21 +44,21 @@ end
 -- well.
 local function conditions_after(set, failure)
   local known = set.status and set.status.conditions or {}
-  local kept = host.json.array {}
-  local told = false
+  local new_conditions = host.json.array {}
+  local has_condition = false
   for _, condition in ipairs(known) do
     if condition.type ~= FAILURE or failure then
-      kept[#kept + 1] = condition
+      new_conditions[#new_conditions + 1] = condition
     end
-    told = told or condition.type == FAILURE
+    has_condition = has_condition or condition.type == FAILURE
   end
-  if failure and not told then
-    kept[#kept + 1] = {
+  if failure and not has_condition then
+    new_conditions[#new_conditions + 1] = {
       type = FAILURE, status = "True", reason = "FailedCreate", message = failure,
       lastTransitionTime = host.timestamp(),
     }
   end
-  return #kept > 0 and kept or nil
+  return #new_conditions > 0 and new_conditions or nil
 end
 
 
@@ -72,12 +72,12 @@ local function count(set, active, terminating, failure)
   local labelled, ready, available, again = 0, 0, 0, nil
   for _, pod in ipairs(active) do
     host.give_way()
-    local is_available, left = pods.is_available(pod, set.spec.minReadySeconds)
+    local is_available, seconds_left = pods.is_available(pod, set.spec.minReadySeconds)
     labelled = labelled + (has_labels(pod, (set.spec.template.metadata or {}).labels) and 1 or 0)
     ready = ready + (pods.is_ready(pod) and 1 or 0)
     available = available + (is_available and 1 or 0)
-    if left and left > 0 then
-      again = math.min(left, again or left)
+    if seconds_left and seconds_left > 0 then
+      again = math.min(seconds_left, again or seconds_left)
     end
   end
   status.fullyLabeledReplicas = labelled > 0 and labelled or nil
@@ -122,10 +122,10 @@ end
 
 --- Starts the controllers.
 function M.start(server)
-  runner.start(server, {
+  controller.start(server, {
     name = "replicaset-controller", kind = { "apps", "v1", "ReplicaSet" }, owns = { "pods" }, reconcile = reconcile,
   })
-  runner.start(server, {
+  controller.start(server, {
     name = "replication-controller", kind = { "", "v1", "ReplicationController" }, owns = { "pods" },
     reconcile = reconcile,
   })

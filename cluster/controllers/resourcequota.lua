@@ -2,11 +2,11 @@
 ---
 --- A request is charged at once (quota/); this controller counts all objects when a quota changes, and when something
 --- is gone. Rules: kubernetes/pkg/controller/resourcequota, pkg/quota/v1/install/update_filter.go.
+local controller = require "cluster.controllers.controller"
+local evaluator = require "cluster.apiserver.quota.evaluator"
 local host = require "cluster.host"
 local lists = require "cluster.apiserver.resources.resource_lists"
-local runner = require "cluster.controllers.runner"
 local scopes = require "cluster.apiserver.quota.scopes"
-local usage = require "cluster.apiserver.quota.usage"
 
 local M = {}
 
@@ -19,21 +19,21 @@ local MEASURED = { pods = true, services = true, persistentvolumeclaims = true }
 -- Adds to `used` what the objects of a resource use of the names in `tracked`.
 local function count(server, quota, res, tracked, used)
   local namespace, store = quota.metadata.namespace, server.store
-  local kept = store:collection(res.id)
+  local collection = store:collection(res.id)
   for name in pairs(tracked) do
     used[name] = used[name] or "0"
   end
   if not MEASURED[res.id] and not quota.spec.scopes and not quota.spec.scopeSelector then
-    local size = tostring(kept:size(namespace))
+    local size = tostring(collection:size(namespace))
     for name in pairs(tracked) do
       used[name] = size
     end
     return
   end
-  kept:each(namespace, nil, function(entry)
+  collection:each(namespace, nil, function(entry)
     local object = store.object(res, entry)
     if scopes.meet(quota.spec, res.id, object) then
-      lists.add(used, lists.mask(usage.of(res.id, object), tracked))
+      lists.add(used, lists.mask(evaluator.of(res.id, object), tracked))
     end
   end)
 end
@@ -44,7 +44,7 @@ local function reconcile(server, api, quota)
   for _, res in ipairs(server.registry:all()) do
     if res.namespaced and not seen[res.id] and not (res.strategy or {}).review then
       seen[res.id] = true
-      local tracked = usage.tracked(res.id, hard)
+      local tracked = evaluator.tracked(res.id, hard)
       if next(tracked) then
         count(server, quota, res, tracked, used)
       end
@@ -82,19 +82,19 @@ end
 --- Starts the controller.
 function M.start(server)
   local function watches(event)
-    local kept = server.store.collections.resourcequotas
+    local collection = server.store.collections.resourcequotas
     local namespace = event.entry.namespace
-    if not kept or namespace == "" or event.id == "resourcequotas" and event.type ~= "DELETED"
-      or not frees(event) or kept:size(namespace) == 0 then
+    if not collection or namespace == "" or event.id == "resourcequotas" and event.type ~= "DELETED"
+      or not frees(event) or collection:size(namespace) == 0 then
       return nil
     end
     local keys = {}
-    kept:each(namespace, nil, function(entry)
+    collection:each(namespace, nil, function(entry)
       keys[#keys + 1] = namespace .. "/" .. entry.name
     end)
     return keys
   end
-  runner.start(server, {
+  controller.start(server, {
     name = "resourcequota-controller",
     kind = { "", "v1", "ResourceQuota" },
     ignores = same_spec,

@@ -87,15 +87,15 @@ local function shares(deployment, active)
     total = total + set.spec.replicas
   end
   local maximum = wanted > 0 and wanted + rolling.limits(deployment).surge or 0
-  local missing, given, changes = maximum - total, 0, {}
+  local missing, added, changes = maximum - total, 0, {}
   table.sort(active, by_size(missing > 0))
   for i, set in ipairs(active) do
     local share = missing ~= 0 and fraction(deployment, set, maximum) or 0
-    share = missing > 0 and math.min(share, missing - given) or math.max(share, missing - given)
-    given = given + share
+    share = missing > 0 and math.min(share, missing - added) or math.max(share, missing - added)
+    added = added + share
     changes[i] = { set = set, replicas = set.spec.replicas + share }
   end
-  changes[1].replicas = math.max(0, changes[1].replicas + missing - given)
+  changes[1].replicas = math.max(0, changes[1].replicas + missing - added)
   return changes
 end
 

@@ -2,10 +2,10 @@
 ---
 --- Rules: kubernetes/pkg/controller/statefulset/{stateful_set_control,stateful_set_utils}.go.
 local claims = require "cluster.controllers.statefulset_claims"
+local controller = require "cluster.controllers.controller"
 local host = require "cluster.host"
 local pods = require "cluster.controllers.pods"
 local revisions = require "cluster.controllers.statefulset_revisions"
-local runner = require "cluster.controllers.runner"
 local statefulset_status = require "cluster.controllers.statefulset_status"
 
 local M = {}
@@ -63,7 +63,7 @@ end
 
 
 -- Does something to a pod and says how it went.
-local function tell(api, set, verb, pod_name, act)
+local function with_event(api, set, verb, pod_name, act)
   local ok, result = pcall(act)
   local what = ("%s Pod %s in StatefulSet %s"):format(verb, pod_name, set.metadata.name)
   if not ok then
@@ -77,7 +77,7 @@ end
 
 local function create(api, set, ordinal, revision)
   local pod = new_pod(set, ordinal, revision)
-  tell(api, set, "Create", pod.metadata.name, function()
+  with_event(api, set, "Create", pod.metadata.name, function()
     claims.ensure(api, set, ordinal)
     claims.own(api, set, api.create(pod, set), ordinal, false)
   end)
@@ -85,7 +85,7 @@ end
 
 
 local function delete(api, set, pod)
-  tell(api, set, "Delete", pod.metadata.name, function()
+  with_event(api, set, "Delete", pod.metadata.name, function()
     api.delete(pod)
   end)
 end
@@ -135,7 +135,7 @@ end
 local function keep_identity(api, set, pod, ordinal)
   local name = pod.metadata.name
   if (pod.metadata.labels or {})[POD_NAME] ~= name then
-    tell(api, set, "Update", name, function()
+    with_event(api, set, "Update", name, function()
       api.patch(pod, { metadata = { labels = { [POD_NAME] = name, [POD_INDEX] = tostring(ordinal) } } })
     end)
   end
@@ -274,7 +274,7 @@ end
 
 --- Starts the controller.
 function M.start(server)
-  runner.start(server, {
+  controller.start(server, {
     name = "statefulset-controller",
     kind = { "apps", "v1", "StatefulSet" },
     owns = { "pods" },

@@ -19,15 +19,15 @@ function M.of(set, all, current, update)
   local ready, available, updated, on_current, again = 0, 0, 0, 0, nil
   for _, pod in ipairs(all) do
     local revision = revisions.of(pod)
-    local is_available, left = pods.is_available(pod, set.spec.minReadySeconds)
+    local is_available, seconds_left = pods.is_available(pod, set.spec.minReadySeconds)
     ready = ready + (pods.is_ready(pod) and 1 or 0)
     available = available + (is_available and 1 or 0)
     if not pod.metadata.deletionTimestamp then
       updated = updated + (revision == update.metadata.name and 1 or 0)
       on_current = on_current + (revision == current.metadata.name and 1 or 0)
     end
-    if left and left > 0 then
-      again = math.min(left, again or left)
+    if seconds_left and seconds_left > 0 then
+      again = math.min(seconds_left, again or seconds_left)
     end
   end
   local wanted = set.spec.replicas

@@ -14,7 +14,7 @@ local LAST = 3
 
 local PATIENCE = 1 -- seconds
 
-local applied = {} -- path of a file → its text when it was applied last
+local applied_texts = {} -- path of a file → its text when it was applied last
 local failed = {} -- path of a file → set of its documents that could not be applied
 local waiting = {} -- documents whose kinds are not there, or the webhooks of these
 local expected = {} -- "group/Kind" → true: its script has webhooks, and is not live yet
@@ -54,11 +54,11 @@ end
 
 -- Nothing of an earlier text of a file is waited for, or counts as failed.
 local function forget(where)
-  local kept = {}
+  local others = {}
   for _, document in ipairs(waiting) do
-    kept[#kept + 1] = document.where ~= where and document or nil
+    others[#others + 1] = document.where ~= where and document or nil
   end
-  waiting = kept
+  waiting = others
   failed[where] = nil
 end
 
@@ -68,8 +68,8 @@ local function documents_of(path, files)
   local documents = {}
   for _, file in ipairs(files) do
     local where = path:match "[^/]*$" == file.name and path or path:gsub("/*$", "/") .. file.name
-    if applied[where] ~= file.text then
-      applied[where] = file.text
+    if applied_texts[where] ~= file.text then
+      applied_texts[where] = file.text
       forget(where)
       add_documents(documents, where, file.text)
     end
@@ -150,7 +150,7 @@ local function apply(server, document)
   end
   note_success(document)
   local is_same = before == 200 and old.metadata.resourceVersion == answer.metadata.resourceVersion
-  event_printer.applied(res, answer, code == 201 and "created" or is_same and "unchanged" or "configured")
+  event_printer.print_applied(res, answer, code == 201 and "created" or is_same and "unchanged" or "configured")
   return true
 end
 
@@ -228,7 +228,7 @@ end
 
 
 --- The webhooks of these kinds are there.
-function M.arrived(server, kinds)
+function M.kinds_registered(server, kinds)
   for _, key in ipairs(kinds) do
     expected[key] = nil
   end

@@ -4,18 +4,18 @@ local host = require "cluster.host"
 
 local M = {}
 
--- Kinds whose changes are told; beside them, all custom ones.
+-- Kinds whose changes are printed; beside them, all custom ones.
 local BUILT_IN = { ["pods"] = true, ["jobs.batch"] = true, ["deployments.apps"] = true, ["statefulsets.apps"] = true }
 
--- The condition that says most of a kind without phase.
-local TELLING = { "Ready", "Available", "Complete", "Failed", "Reconciled" }
+-- The conditions that say most of a kind without phase; the first that there is counts.
+local CONDITION_TYPES = { "Ready", "Available", "Complete", "Failed", "Reconciled" }
 
 local LINES_MAX = 100 -- of one container in a second
 -- Bytes of what is printed in one line; kubectl shows all of it.
 local NAME_MAX, TEXT_MAX, PROBLEM_MAX = 600, 1000, 4000
 
-local told = {} -- uid → the last thing said
-local heard = {} -- container → { lines = integer } of this second
+local last_texts = {} -- uid → what was printed last
+local container_lines = {} -- container → { lines = integer } of this second
 
 
 -- At most so much of a text, and how much is left out.
@@ -32,7 +32,7 @@ end
 
 
 -- Prints one line; texts of objects, manifests and containers cannot begin another one.
-local function say(what, text)
+local function print_line(what, text)
   local time = host.timestamp():match "T(.*)Z"
   io.stdout:write(("%s  %-28s %s\n"):format(time, cut(what, NAME_MAX), cut(text, TEXT_MAX)))
   io.stdout:flush()
@@ -47,8 +47,8 @@ end
 
 
 --- An object was applied. @param verdict string "created", "configured" or "unchanged"
-function M.applied(res, object, verdict)
-  say(name_of(res, object), verdict)
+function M.print_applied(res, object, verdict)
+  print_line(name_of(res, object), verdict)
 end
 
 
@@ -58,17 +58,17 @@ function M.problem(where, message)
 end
 
 
--- Counts a line of `what`. @return boolean whether it is to be shown; of those that are not, the number is told once a
--- second
+-- Counts a line of `what`. @return boolean whether it is to be printed; for those that are not, their number is printed
+-- once a second
 local function has_room(what)
-  local second = heard[what]
+  local second = container_lines[what]
   if not second then
     second = { lines = 0 }
-    heard[what] = second
+    container_lines[what] = second
     host.after(1, function()
-      heard[what] = nil
+      container_lines[what] = nil
       if second.lines > LINES_MAX then
-        say(what, ("| … %d lines more; see kubectl logs"):format(second.lines - LINES_MAX))
+        print_line(what, ("| … %d lines more; see kubectl logs"):format(second.lines - LINES_MAX))
       end
     end)
   end
@@ -78,10 +78,10 @@ end
 
 
 --- A container printed a line.
-function M.heard(pod, container, line)
+function M.container_line(pod, container, line)
   local what = #pod.spec.containers == 1 and pod.metadata.name or pod.metadata.name .. "/" .. container
   if has_room(what) then
-    say(what, "| " .. line:match "^%S+ %u (.*)\n$")
+    print_line(what, "| " .. line:match "^%S+ %u (.*)\n$")
   end
 end
 
@@ -111,7 +111,7 @@ local function condition_of(status)
       by_type[condition.type] = condition
     end
   end
-  for _, type in ipairs(TELLING) do
+  for _, type in ipairs(CONDITION_TYPES) do
     local condition = by_type[type]
     if condition and condition.status ~= "Unknown" then
       local why = condition.status ~= "True" and text_in(condition.message) or text_in(condition.reason)
@@ -146,40 +146,40 @@ local function summary(object)
 end
 
 
-local function tell_warning(object)
+local function print_warning(object)
   local about = object.involvedObject
   if object.type == "Warning" and about then
-    say(("%s/%s"):format((about.kind or ""):lower(), about.name or ""),
+    print_line(("%s/%s"):format((about.kind or ""):lower(), about.name or ""),
       ("! %s: %s"):format(object.reason or "", object.message or ""))
   end
 end
 
 
-local function tell(res, event)
+local function print_change(res, event)
   local entry = event.entry
   if event.type == "DELETED" then
-    told[entry.uid] = nil
-    say(name_of(res, { metadata = { name = entry.name, namespace = entry.namespace } }), "deleted")
+    last_texts[entry.uid] = nil
+    print_line(name_of(res, { metadata = { name = entry.name, namespace = entry.namespace } }), "deleted")
     return
   end
   local object = host.json.decode(entry.text)
   local text = summary(object)
-  if text and text ~= told[entry.uid] then
-    told[entry.uid] = text
-    say(name_of(res, object), text)
+  if text and text ~= last_texts[entry.uid] then
+    last_texts[entry.uid] = text
+    print_line(name_of(res, object), text)
   end
 end
 
 
---- Begins to tell.
+--- Begins to print.
 function M.start(server)
   server.store:subscribe(function(event)
     if event.id == "events" and event.type ~= "DELETED" then
-      return tell_warning(host.json.decode(event.entry.text))
+      return print_warning(host.json.decode(event.entry.text))
     end
     local res = server.registry:by_id(event.id)
     if res and (BUILT_IN[event.id] or not res.builtin) then
-      tell(res, event)
+      print_change(res, event)
     end
   end)
 end

@@ -9,8 +9,8 @@ local server = require "cluster.apiserver.running"
 
 local M = {}
 
--- Path and name of a file → { text =, told = set of the problems that were told, is_done = all its kinds are known }.
-local known = {}
+-- Path and name of a file → { text =, reported = set of the texts of problems, is_done = all its kinds are known }.
+local checked_files = {}
 
 
 local function schema_of(group, version, kind)
@@ -19,32 +19,32 @@ local function schema_of(group, version, kind)
 end
 
 
-local function add_news(news, file, seen)
+local function add_news(news, file, state)
   local problems, kinds = fields.check_text(file, schema_of)
-  seen.is_done = true
+  state.is_done = true
   for _, is_known in pairs(kinds) do
-    seen.is_done = seen.is_done and is_known
+    state.is_done = state.is_done and is_known
   end
   for _, problem in ipairs(problems) do
-    if not seen.told[problem.text] then
-      seen.told[problem.text] = true
+    if not state.reported[problem.text] then
+      state.reported[problem.text] = true
       news[#news + 1] = problem
     end
   end
 end
 
 
---- @param asked table { path =, files = { { name =, text = }, … } }
---- @return table as cluster.analysis.fields' check: the problems that were not told of this text before
-function M.check(asked)
+--- @param options table { path =, files = { { name =, text = }, … } }
+--- @return table as cluster.analysis.fields' check: the problems that were not reported of this text before
+function M.check(options)
   local news = host.json.array {}
-  for _, file in ipairs(asked.files) do
-    local key = asked.path .. "\0" .. file.name
-    if not known[key] or known[key].text ~= file.text then
-      known[key] = { text = file.text, told = {}, is_done = false }
+  for _, file in ipairs(options.files) do
+    local key = options.path .. "\0" .. file.name
+    if not checked_files[key] or checked_files[key].text ~= file.text then
+      checked_files[key] = { text = file.text, reported = {}, is_done = false }
     end
-    if not known[key].is_done then
-      add_news(news, file, known[key])
+    if not checked_files[key].is_done then
+      add_news(news, file, checked_files[key])
     end
   end
   return news

@@ -2,10 +2,9 @@
 --- pods, the manifests of --apply, and the report for the terminal.
 ---
 --- The C side (cluster/host/dev.c) calls these with JSON.
-local accounts = require "cluster.apiserver.lifecycle.accounts"
 local apply = require "cluster.dev.apply"
 local audit_log = require "cluster.dev.audit_log"
-local claims_volumes = require "cluster.controllers.claims_volumes"
+local persistentvolume_folders = require "cluster.controllers.persistentvolume_folders"
 local controllers = require "cluster.controllers"
 local event_printer = require "cluster.dev.event_printer"
 local host = require "cluster.host"
@@ -13,6 +12,7 @@ local kubelet = require "cluster.kubelet"
 local logs = require "cluster.kubelet.logs"
 local register = require "cluster.register"
 local server = require "cluster.apiserver.running"
+local service_accounts = require "cluster.apiserver.lifecycle.service_accounts"
 
 local M = {}
 
@@ -41,18 +41,18 @@ end
 -- The options of the kubelet.
 local function kubelet_options(settings, folders)
   if settings.pods == "fake" then
-    return { runtime = require("cluster.kubelet.fake").new(), beats = true, max_pods = settings.max_pods }
+    return { runtime = require("cluster.kubelet.fake_runtime").new(), beats = true, max_pods = settings.max_pods }
   end
-  local kept = logs.new(settings.directory, event_printer.heard)
-  local runtime = require("cluster.kubelet.process").new {
-    directory = settings.directory, logs = kept, images = settings.images, folders = folders,
+  local container_logs = logs.new(settings.directory, event_printer.container_line)
+  local runtime = require("cluster.kubelet.process_runtime").new {
+    directory = settings.directory, logs = container_logs, images = settings.images, folders = folders,
   }
   return {
     runtime = runtime,
     find_network = settings.network and function()
       return network_of(settings, runtime)
     end,
-    logs = kept,
+    logs = container_logs,
     beats = true,
     max_pods = settings.max_pods,
     machine = require("cluster.process").machine(),
@@ -65,7 +65,7 @@ local function volumes_of(settings)
   if settings.pods ~= "process" then
     return nil
   end
-  return claims_volumes.open((server.settings.data or settings.directory) .. "/volumes")
+  return persistentvolume_folders.open((server.settings.data or settings.directory) .. "/volumes")
 end
 
 
@@ -87,14 +87,14 @@ end
 ---   images = what containers run, see kubelet/images.lua, audit_log = a file, or nil,
 ---   network = { address =, port = } of the API server when pods have one of their own }
 function M.start(settings)
-  accounts.publish(server, settings.ca)
+  service_accounts.publish(server, settings.ca)
   if settings.audit_log then
     audit_log.start(server, settings.audit_log)
   end
   event_printer.start(server)
   apply.start(server)
-  register.registered = function(kinds)
-    apply.arrived(server, kinds)
+  register.on_registered = function(kinds)
+    apply.kinds_registered(server, kinds)
   end
   ensure_own_service()
   local folders = volumes_of(settings)
@@ -110,9 +110,9 @@ end
 
 
 --- Applies what is new or has changed in the manifests of one --apply.
---- @param given table { path =, files = { { name =, text = }, … } }
-function M.apply(given)
-  apply.files(server, given.path, given.files)
+--- @param manifests table { path =, files = { { name =, text = }, … } }
+function M.apply(manifests)
+  apply.files(server, manifests.path, manifests.files)
 end
 
 

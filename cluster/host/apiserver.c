@@ -29,7 +29,7 @@ struct ml_apiserver_call {
     const struct ml_apiserver_sink *sink;
     void *context;
     enum reply_state state;
-    bool upgraded;
+    bool is_upgraded;
 };
 
 /* ---- the reply, as Lua has it ---- */
@@ -157,7 +157,7 @@ ML_RAISES static int reply_upgrade(lua_State *L)
     if (!call->sink->upgrade || !call->sink->upgrade(call->context, headers, count))
         return binding_push_error(L, "this connection cannot be upgraded");
     call->state = REPLY_STARTED;
-    call->upgraded = true;
+    call->is_upgraded = true;
     lua_pushboolean(L, true);
     return 1;
 }
@@ -166,7 +166,7 @@ ML_RAISES static int reply_upgrade(lua_State *L)
 ML_RAISES static int reply_pause(lua_State *L)
 {
     struct ml_apiserver_call *call = check_reply(L, "pause", REPLY_STARTED);
-    luaL_argcheck(L, call->upgraded, 1, "it is not upgraded");
+    luaL_argcheck(L, call->is_upgraded, 1, "it is not upgraded");
     call->sink->pause(call->context, lua_toboolean(L, 2));
     return 0;
 }

@@ -292,13 +292,13 @@ static int log_wrong_fields_of(struct ml_server_lua *lua, const char *path, stru
                                struct ml_err *err)
 {
     ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
-    ML_AUTO(ml_buf_fini) struct ml_buf asked = ML_BUF_INIT;
+    ML_AUTO(ml_buf_fini) struct ml_buf request = ML_BUF_INIT;
     struct ml_err unread = ML_ERR_INIT;
     if (ml_files_read(&files, &ml_files_scripts, path, &unread) < 0)
         return 0; /* the operator says so */
-    write_files(&asked, path, &files);
-    return ml_script_fields_ask(lua, "cluster.dev.fields", ml_buf_str(&asked), log_wrong_field, log,
-                                err);
+    write_files(&request, path, &files);
+    return ml_script_fields_ask(lua, "cluster.dev.fields", ml_buf_str(&request), log_wrong_field,
+                                log, err);
 }
 
 /* Logs what the scripts at these paths (NULL ends them) read wrongly by the kinds that the embedded
@@ -365,7 +365,7 @@ struct ml_dev {
     struct ml_operator *operator;
 
     struct dev_manifests *manifests; /* of --apply; one without a path ends them */
-    size_t untried;                  /* of them */
+    size_t untried_count;            /* of them */
     struct ml_task start;            /* of the operator */
 
     struct ml_timer fields_check; /* of the scripts that have just gone live */
@@ -562,7 +562,7 @@ static bool on_manifests_changed(void *context)
     if (err.kind && strcmp(err.message, of->last.message) != 0)
         ml_error(&self->log, "dev", "manifests", ML_ERR(&err));
     of->last = err;
-    if (!of->was_tried && --self->untried == 0)
+    if (!of->was_tried && --self->untried_count == 0)
         ml_task_defer(&self->start, self->loop);
     of->was_tried = true;
     return err.kind != ML_EIO;
@@ -571,15 +571,15 @@ static bool on_manifests_changed(void *context)
 /* The operator starts when each path was tried once, if there is one. */
 static void watch_manifests(struct ml_dev *self)
 {
-    while (self->opts.manifests[self->untried])
-        self->untried++;
-    self->manifests = ml_zalloc((self->untried + 1) * sizeof *self->manifests);
+    while (self->opts.manifests[self->untried_count])
+        self->untried_count++;
+    self->manifests = ml_zalloc((self->untried_count + 1) * sizeof *self->manifests);
     for (size_t i = 0; self->opts.manifests[i]; i++) {
         struct dev_manifests *of = &self->manifests[i];
         *of = (struct dev_manifests){.dev = self, .path = self->opts.manifests[i]};
         of->watch = ml_path_watch_new(self->loop, of->path, on_manifests_changed, of);
     }
-    if (self->untried == 0)
+    if (self->untried_count == 0)
         ml_task_defer(&self->start, self->loop);
 }
 

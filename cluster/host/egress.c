@@ -274,8 +274,8 @@ static int icmp_code_of(int problem)
 static int open_raw_socket(struct ml_pod_network *network, int protocol, int *out_fd,
                            struct ml_err *err)
 {
-    const struct ml_pod_socket wanted = {.type = SOCK_RAW, .protocol = protocol};
-    int r = ml_pod_network_socket(network, &wanted, out_fd, err);
+    const struct ml_pod_socket spec = {.type = SOCK_RAW, .protocol = protocol};
+    int r = ml_pod_network_socket(network, &spec, out_fd, err);
     if (r == 0 && !attach_filter(*out_fd, protocol == IPPROTO_TCP))
         return ml_err_set(err, ML_EIO, "attach a filter: %s", strerror(errno));
     return r;
@@ -486,7 +486,7 @@ struct ml_egress {
     struct ml_pod_network *network;
     struct ml_relay *relay;
     int tcp, icmp; /* raw */
-    struct ml_loop_watch *begun;
+    struct ml_loop_watch *tcp_watch;
     struct ml_list attempts, doors;
     size_t attempt_count;
     struct datagrams *datagrams;
@@ -510,7 +510,7 @@ struct attempt {
     uint8_t excerpt[EGRESS_EXCERPT_LEN], syn[EGRESS_SYN_MAX];
     size_t syn_len;
     int target; /* the machine's socket */
-    struct event *connected;
+    struct event *connect_event;
     struct ml_timer expiry;
     struct door *door; /* NULL: not connected yet */
 };
@@ -530,8 +530,8 @@ static void attempt_free(struct attempt *attempt)
     struct door *door = attempt->door;
     if (door && --door->waiting == 0)
         door_free(door);
-    if (attempt->connected)
-        event_free(attempt->connected);
+    if (attempt->connect_event)
+        event_free(attempt->connect_event);
     ml_timer_stop(&attempt->expiry);
     ml_close_fd(&attempt->target);
     ml_list_remove(&attempt->node);
@@ -577,7 +577,7 @@ static void pass_on(const struct door *door, int fd, const struct sockaddr_in *c
         close(fd);
         return;
     }
-    event_free(ml_take(&attempt->connected)); /* before its descriptor is another's */
+    event_free(ml_take(&attempt->connect_event)); /* before its descriptor is another's */
     ml_relay_join(door->egress->relay, fd, attempt->target);
     attempt->target = -1;
     attempt_free(attempt);
@@ -612,13 +612,13 @@ static struct door *door_to(struct ml_egress *egress, const struct egress_flow *
     ml_list_each_entry (struct door, door, &egress->doors)
         if (door->address.s_addr == flow->outside.s_addr && door->port == flow->outside_port)
             return door;
-    const struct ml_pod_socket wanted = {.type = SOCK_STREAM,
-                                         .address = flow->outside,
-                                         .port = ntohs(flow->outside_port),
-                                         .is_outside = true};
+    const struct ml_pod_socket spec = {.type = SOCK_STREAM,
+                                       .address = flow->outside,
+                                       .port = ntohs(flow->outside_port),
+                                       .is_outside = true};
     struct ml_err err = ML_ERR_INIT;
     int fd = -1;
-    if (ml_pod_network_socket(egress->network, &wanted, &fd, &err) < 0 ||
+    if (ml_pod_network_socket(egress->network, &spec, &fd, &err) < 0 ||
         !attach_listener_filter(fd)) {
         ml_close_fd(&fd);
         return NULL;
@@ -683,13 +683,13 @@ static void attempt_begin(struct ml_egress *egress, const struct egress_packet *
         refuse(attempt, errno);
         return;
     }
-    attempt->connected = event_new(ml_loop_base(egress->loop), attempt->target, EV_WRITE,
-                                   on_connected, attempt);
-    ml_assert(attempt->connected != NULL);
-    event_add(attempt->connected, NULL);
+    attempt->connect_event = event_new(ml_loop_base(egress->loop), attempt->target, EV_WRITE,
+                                       on_connected, attempt);
+    ml_assert(attempt->connect_event != NULL);
+    event_add(attempt->connect_event, NULL);
 }
 
-static void on_begun(void *context)
+static void on_tcp_packet(void *context)
 {
     struct ml_egress *egress = context;
     uint8_t bytes[SYN_PACKET_MAX];
@@ -721,7 +721,7 @@ int ml_egress_new(struct ml_loop *loop, struct ml_pod_network *network, struct m
         ml_egress_free(egress);
         return err->kind;
     }
-    egress->begun = ml_loop_watch_fd(loop, egress->tcp, on_begun, egress);
+    egress->tcp_watch = ml_loop_watch_fd(loop, egress->tcp, on_tcp_packet, egress);
     *out = egress;
     return 0;
 }
@@ -733,7 +733,7 @@ void ml_egress_free(struct ml_egress *egress)
     while (!ml_list_empty(&egress->attempts)) /* doors go with their last attempt */
         attempt_free(ml_container_of(egress->attempts.next, struct attempt, node));
     datagrams_free(egress->datagrams);
-    ml_loop_watch_free(egress->begun);
+    ml_loop_watch_free(egress->tcp_watch);
     ml_close_fd(&egress->tcp);
     ml_close_fd(&egress->icmp);
     free(egress);

@@ -85,12 +85,12 @@ static void answer_review(struct ml_operator *operator, const char * path, struc
         put_answer(out, 404, "text/plain", ML_STR("no script of this name has been loaded"));
         return;
     }
-    struct ml_review *asked = ml_review_new(webhook, target.script, review);
+    struct ml_review *review_run = ml_review_new(webhook, target.script, review);
     struct ml_review_answer answer;
-    while (!ml_review_step(asked, &answer))
+    while (!ml_review_step(review_run, &answer))
         ;
     put_answer(out, answer.status, answer.content_type, answer.body);
-    ml_review_free(asked);
+    ml_review_free(review_run);
 }
 
 static void put_target(struct ml_json_writer *writer, const struct ml_webhook_target *target)

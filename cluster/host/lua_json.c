@@ -64,8 +64,8 @@ static size_t count_keys(lua_State *L, int index)
 struct level {
     int table;         /* its index on the stack, nil until the first flush; its values follow */
     lua_Integer moved; /* elements of an array in the table */
-    uint64_t seen;     /* a bit for each key of an object; some share one */
-    bool object;
+    uint64_t key_bits; /* a bit for each key of an object; some share one */
+    bool is_object;
 };
 
 struct decoder {
@@ -89,7 +89,7 @@ static bool decoder_open_level(struct decoder *decoder, bool object)
                               sizeof *decoder->levels);
     lua_pushnil(decoder->L);
     decoder->levels[decoder->depth++] = (struct level){.table = lua_gettop(decoder->L),
-                                                       .object = object};
+                                                       .is_object = object};
     return true;
 }
 
@@ -99,10 +99,10 @@ static void decoder_flush_level(struct decoder *decoder, struct level *level)
     lua_State *L = decoder->L;
     int table = level->table, count = lua_gettop(L) - table;
     if (lua_isnil(L, table)) {
-        lua_createtable(L, level->object ? 0 : count, level->object ? count / 2 : 0);
+        lua_createtable(L, level->is_object ? 0 : count, level->is_object ? count / 2 : 0);
         lua_replace(L, table);
     }
-    if (level->object) {
+    if (level->is_object) {
         for (int i = 1; i < count; i += 2) { /* of duplicate keys the last counts */
             lua_pushvalue(L, table + i);
             lua_pushvalue(L, table + i + 1);
@@ -120,7 +120,7 @@ static void decoder_close_level(struct decoder *decoder)
 {
     struct level *level = &decoder->levels[--decoder->depth];
     decoder_flush_level(decoder, level);
-    if (!level->object) {
+    if (!level->is_object) {
         lua_pushvalue(decoder->L, decoder->mark);
         lua_setmetatable(decoder->L, level->table);
     }
@@ -150,7 +150,7 @@ static void decoder_note_duplicate_key(struct decoder *decoder)
     for (size_t i = 0; i < decoder->depth; i++) {
         const struct level *level = &decoder->levels[i];
         int next = i + 1 < decoder->depth ? level[1].table : lua_gettop(L) + 1;
-        if (level->object) {
+        if (level->is_object) {
             size_t len;
             const char *key = lua_tolstring(L, next - 1, &len);
             ml_buf_puts(&path, path.len ? "." : "");
@@ -173,10 +173,10 @@ static void decoder_check_key(struct decoder *decoder)
                                  : key.len * 31 + (unsigned char)key.ptr[0] * 7 +
                                        (unsigned char)key.ptr[key.len - 1];
     uint64_t bit = UINT64_C(1) << (hash % 64);
-    if (ML_UNLIKELY((level->seen & bit) && decoder->duplicate_count < DUPLICATES_MAX &&
+    if (ML_UNLIKELY((level->key_bits & bit) && decoder->duplicate_count < DUPLICATES_MAX &&
                     level_has_key(decoder->L, level)))
         decoder_note_duplicate_key(decoder);
-    level->seen |= bit;
+    level->key_bits |= bit;
 }
 
 /* A number beyond int64; upstream keeps it as a double. */
@@ -298,7 +298,7 @@ struct json_member {
 struct json_level {
     int table;
     int top; /* of the stack, without the values of a member */
-    bool object;
+    bool is_object;
     size_t first, next, end;  /* members of an object, in the encoder's array */
     lua_Integer index, count; /* elements of an array: the current one, and all */
 };
@@ -398,7 +398,7 @@ static bool encode_open_table(struct encoding *encoding, int index)
                               sizeof(struct json_level));
     struct json_level *level = &encoder->levels[encoder->depth++];
     level->table = index;
-    level->object = object;
+    level->is_object = object;
     bool opened = object ? encode_open_object(encoding, level) : encode_open_array(encoding, level);
     level->top = lua_gettop(encoding->L);
     return opened;
@@ -453,7 +453,7 @@ static bool encode_next(struct encoding *encoding)
     struct json_encoder *encoder = encoding->encoder;
     struct json_level *level = &encoder->levels[encoder->depth - 1];
     lua_settop(L, level->top);
-    if (level->object && level->next < level->end) {
+    if (level->is_object && level->next < level->end) {
         const struct json_member *member = &encoder->members[level->next++];
         ml_json_key(&encoding->writer, member->key);
         if (member->value)
@@ -462,11 +462,11 @@ static bool encode_next(struct encoding *encoding)
         lua_rawget(L, level->table);
         return encode_value(encoding, level->top + 1);
     }
-    if (!level->object && level->index < level->count) {
+    if (!level->is_object && level->index < level->count) {
         lua_rawgeti(L, level->table, ++level->index);
         return encode_value(encoding, level->top + 1);
     }
-    if (level->object) {
+    if (level->is_object) {
         ml_json_end_object(&encoding->writer);
         encoder->member_count = level->first;
     } else {
@@ -481,9 +481,9 @@ static void append_value_path(const struct json_encoder *encoder, struct ml_buf 
 {
     for (size_t i = 0; i < encoder->depth && out->len < PATH_TEXT_MAX; i++) {
         const struct json_level *level = &encoder->levels[i];
-        if (!level->object && level->index > 0) {
+        if (!level->is_object && level->index > 0) {
             ml_buf_printf(out, "[%lld]", (long long)level->index - 1);
-        } else if (level->object && level->next > level->first) {
+        } else if (level->is_object && level->next > level->first) {
             struct ml_str key = encoder->members[level->next - 1].key;
             ml_buf_printf(out, "%s" ML_STR_FMT, out->len ? "." : "", ML_STR_ARG(key));
         }

@@ -70,8 +70,8 @@ int lua_network_socket(struct ml_pod_network *network, int type, struct in_addr 
 {
     int fd = -1;
     if (network && ml_pod_network_has(address)) {
-        const struct ml_pod_socket wanted = {.type = type};
-        return ml_pod_network_socket(network, &wanted, &fd, err) < 0 ? -1 : fd;
+        const struct ml_pod_socket spec = {.type = type};
+        return ml_pod_network_socket(network, &spec, &fd, err) < 0 ? -1 : fd;
     }
     fd = socket(AF_INET, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
@@ -215,12 +215,12 @@ ML_RAISES static int network_listen(lua_State *L)
     lua_getfield(L, 1, "machine");
     bool is_machine = lua_toboolean(L, -1);
     lua_pop(L, 1);
-    const struct ml_pod_socket wanted = {.type = SOCK_STREAM, .address = address, .port = port};
+    const struct ml_pod_socket spec = {.type = SOCK_STREAM, .address = address, .port = port};
     char where[INET_ADDRSTRLEN + 8];
     snprintf(where, sizeof where, "%s:%u", text, port);
     int fd = -1;
     int r = is_machine ? ml_tcp_listen(where, &fd, &err)
-                       : ml_pod_network_socket(listener->network, &wanted, &fd, &err);
+                       : ml_pod_network_socket(listener->network, &spec, &fd, &err);
     if (r < 0)
         return binding_push_error(L, err.message);
     listener->connections = ml_relay_listen(network_of(L)->relay, fd, find_target, listener);
@@ -242,11 +242,11 @@ ML_RAISES static int network_datagrams(lua_State *L)
 {
     struct ml_err err = ML_ERR_INIT;
     luaL_checktype(L, 1, LUA_TTABLE);
-    const struct ml_pod_socket wanted = {.type = SOCK_DGRAM,
-                                         .address = check_address(L, address_field(L)),
-                                         .port = port_field(L, 1)};
+    const struct ml_pod_socket spec = {.type = SOCK_DGRAM,
+                                       .address = check_address(L, address_field(L)),
+                                       .port = port_field(L, 1)};
     struct listener *listener = push_new_listener(L, "answer");
-    if (ml_pod_network_socket(listener->network, &wanted, &listener->fd, &err) < 0)
+    if (ml_pod_network_socket(listener->network, &spec, &listener->fd, &err) < 0)
         return binding_push_error(L, err.message);
     serve_datagrams(L, listener);
     return 1;

@@ -85,15 +85,15 @@ ML_RAISES static uint32_t check_id_field(lua_State *L, const char *name)
 /* [+1] Pushes a userdata with the mounts of the table on top. */
 ML_RAISES static void check_mounts(lua_State *L, struct ml_process_container *container)
 {
-    int given = lua_gettop(L) + 1;
+    int list = lua_gettop(L) + 1;
     if (lua_getfield(L, -1, "mounts") != LUA_TTABLE)
         luaL_error(L, "process.start: mounts is no list");
-    lua_Unsigned count = lua_rawlen(L, given);
+    lua_Unsigned count = lua_rawlen(L, list);
     luaL_argcheck(L, count <= MOUNTS_MAX, 1, "too many mounts");
     struct ml_process_mount *mounts = lua_newuserdatauv(L, ((size_t)count + 1) * sizeof(*mounts),
                                                         0);
     for (lua_Unsigned i = 0; i < count; i++) {
-        luaL_argcheck(L, lua_rawgeti(L, given, (lua_Integer)i + 1) == LUA_TTABLE, 1, "mounts");
+        luaL_argcheck(L, lua_rawgeti(L, list, (lua_Integer)i + 1) == LUA_TTABLE, 1, "mounts");
         mounts[i].source = check_text_field(L, "source", true);
         mounts[i].subpath = check_text_field(L, "subpath", true);
         mounts[i].target = check_text_field(L, "target", false);
@@ -102,7 +102,7 @@ ML_RAISES static void check_mounts(lua_State *L, struct ml_process_container *co
     }
     container->mounts = mounts;
     container->mount_count = (size_t)count;
-    lua_remove(L, given);
+    lua_remove(L, list);
 }
 
 /* [+3] The container of the options, if there is one. */

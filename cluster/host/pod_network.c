@@ -31,7 +31,7 @@ struct request {
 };
 
 struct answer {
-    bool done;
+    bool succeeded;
     char problem[PROBLEM_MAX]; /* if not */
 };
 
@@ -214,31 +214,31 @@ static bool may_be_anybody(int fd)
     return setsockopt(fd, IPPROTO_IP, IP_TRANSPARENT, &on, sizeof on) == 0;
 }
 
-static bool set_up_socket(int fd, const struct ml_pod_socket *wanted)
+static bool set_up_socket(int fd, const struct ml_pod_socket *spec)
 {
     const struct sockaddr_in at = {
-        .sin_family = AF_INET, .sin_port = htons(wanted->port), .sin_addr = wanted->address};
+        .sin_family = AF_INET, .sin_port = htons(spec->port), .sin_addr = spec->address};
     const int on = 1, mark = ML_POD_NETWORK_MARK;
-    bool is_stream = wanted->type == SOCK_STREAM;
-    if (wanted->type == SOCK_RAW)
+    bool is_stream = spec->type == SOCK_STREAM;
+    if (spec->type == SOCK_RAW)
         return may_be_anybody(fd) && setsockopt(fd, SOL_SOCKET, SO_MARK, &mark, sizeof mark) == 0;
-    if (wanted->port == 0)
+    if (spec->port == 0)
         return true;
     if (is_stream)
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    return (!wanted->is_outside || may_be_anybody(fd)) &&
+    return (!spec->is_outside || may_be_anybody(fd)) &&
            bind(fd, (const struct sockaddr *)&at, sizeof at) == 0 &&
            (!is_stream || listen(fd, BACKLOG) == 0);
 }
 
-static int open_socket(const struct ml_pod_socket *wanted, struct answer *answer)
+static int open_socket(const struct ml_pod_socket *spec, struct answer *answer)
 {
-    int fd = socket(AF_INET, wanted->type | SOCK_NONBLOCK | SOCK_CLOEXEC, wanted->protocol);
-    if (fd >= 0 && set_up_socket(fd, wanted))
+    int fd = socket(AF_INET, spec->type | SOCK_NONBLOCK | SOCK_CLOEXEC, spec->protocol);
+    if (fd >= 0 && set_up_socket(fd, spec))
         return fd;
     char text[INET_ADDRSTRLEN];
-    inet_ntop(AF_INET, &wanted->address, text, sizeof text);
-    fails(answer, "listen on %s:%u", text, wanted->port);
+    inet_ntop(AF_INET, &spec->address, text, sizeof text);
+    fails(answer, "listen on %s:%u", text, spec->port);
     ml_close_fd(&fd);
     return -1;
 }
@@ -286,7 +286,7 @@ static void serve_request(struct netns_helper *helper, const struct request *req
 {
     struct answer answer = {0};
     int fd = do_request(helper, request, pod, &answer);
-    answer.done = fd >= 0;
+    answer.succeeded = fd >= 0;
     send_answer(helper->socket, &answer, fd);
 }
 
@@ -297,9 +297,9 @@ ML_NORETURN static void run_netns_helper(int socket)
     struct answer answer = {0};
     struct request request = {0};
     process_child_begin(socket, "moonloop-node");
-    answer.done = make_network(&helper, &answer);
+    answer.succeeded = make_network(&helper, &answer);
     send_answer(socket, &answer, -1);
-    while (answer.done) {
+    while (answer.succeeded) {
         ML_AUTO(ml_close_fd) int pod = -1;
         if (receive_with_fd(socket, &request, sizeof request, &pod) != sizeof request)
             break;
@@ -327,7 +327,7 @@ static int receive_answer(struct ml_pod_network *network, int *out_fd, struct ml
         return ml_err_set(err, ML_EIO, "the process in the pods' network does not answer");
     }
     answer.problem[sizeof answer.problem - 1] = '\0';
-    if (!answer.done)
+    if (!answer.succeeded)
         return ml_err_set(err, ML_EIO, "%s", answer.problem);
     if (out_fd && fd < 0) /* the kernel had none for us */
         return ml_err_set(err, ML_EIO, "no descriptor is left");
@@ -412,10 +412,10 @@ int ml_pod_network_add(struct ml_pod_network *network, struct in_addr address, i
     return ask_helper(network, &request, -1, out_fd, err);
 }
 
-int ml_pod_network_socket(struct ml_pod_network *network, const struct ml_pod_socket *wanted,
+int ml_pod_network_socket(struct ml_pod_network *network, const struct ml_pod_socket *spec,
                           int *out_fd, struct ml_err *err)
 {
-    const struct request request = {.what = OPEN_SOCKET, .socket = *wanted};
+    const struct request request = {.what = OPEN_SOCKET, .socket = *spec};
     return ask_helper(network, &request, -1, out_fd, err);
 }
 

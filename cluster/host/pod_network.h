@@ -56,7 +56,7 @@ struct ml_pod_socket {
  * comes to the node, too. The caller closes it. ML_EIO: with the reason, such as a port that is
  * taken. */
 ML_NODISCARD int ml_pod_network_socket(struct ml_pod_network *network,
-                                       const struct ml_pod_socket *wanted, int *out_fd,
+                                       const struct ml_pod_socket *spec, int *out_fd,
                                        struct ml_err *err);
 
 /* An unbound non-blocking TCP socket in the network of the pod whose namespace `pod` stands for: it

@@ -142,8 +142,8 @@ struct ml_process {
     struct ml_task resume;
     pid_t pid;
     bool asked_to_end;
-    bool paused;
-    bool over; /* `end` is set; the last output may not be read yet */
+    bool is_paused;
+    bool is_over; /* `end` is set; the last output may not be read yet */
     struct ml_process_end end;
 };
 
@@ -349,7 +349,7 @@ static bool receive_terminal(struct ml_process *process)
     }
     process->terminal = terminal;
     process->output.fd = output;
-    if (!process->paused)
+    if (!process->is_paused)
         watch_stream(&process->output);
     set_terminal_size(process);
     connect_input(process, input);
@@ -382,12 +382,12 @@ static bool read_piece(struct stream *stream)
 static void read_last_output(struct ml_process *process)
 {
     bool more = true, more_errors = true;
-    for (int i = 0; (more || more_errors) && !process->paused && i < PIECES_AT_ONCE; i++) {
+    for (int i = 0; (more || more_errors) && !process->is_paused && i < PIECES_AT_ONCE; i++) {
         more = more && read_piece(&process->output);
-        if (!process->paused)
+        if (!process->is_paused)
             more_errors = more_errors && read_piece(&process->errors);
     }
-    if (!process->paused)
+    if (!process->is_paused)
         notify_process_ended(process);
 }
 
@@ -395,7 +395,7 @@ static void on_stream_readable(void *context)
 {
     struct stream *stream = context;
     read_piece(stream);
-    if (stream->process->over)
+    if (stream->process->is_over)
         read_last_output(stream->process);
 }
 
@@ -408,8 +408,8 @@ static void end_process(struct ml_process *process)
 {
     close_stream(&process->control);
     ml_timer_stop(&process->killer);
-    process->over = true;
-    if (!process->paused)
+    process->is_over = true;
+    if (!process->is_paused)
         read_last_output(process);
 }
 
@@ -542,13 +542,13 @@ void ml_process_stop(struct ml_process *process, int64_t grace_ns)
 
 void ml_process_pause(struct ml_process *process, bool paused)
 {
-    if (process->paused == paused)
+    if (process->is_paused == paused)
         return;
-    process->paused = paused;
+    process->is_paused = paused;
     if (paused) {
         ml_loop_watch_free(ml_take(&process->output.watch));
         ml_loop_watch_free(ml_take(&process->errors.watch));
-    } else if (process->over) {
+    } else if (process->is_over) {
         ml_task_defer(&process->resume, process->processes->loop);
     } else {
         watch_stream(&process->output);

@@ -61,10 +61,10 @@ static void die_with_shim(const int reports[2])
 static bool drop_rights(void)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-    uint64_t kept = getuid() == 0 ? ROOT_CAPABILITIES : 0;
+    uint64_t capabilities = getuid() == 0 ? ROOT_CAPABILITIES : 0;
     struct __user_cap_data_struct data[2] = {
-        {.effective = (uint32_t)kept, .permitted = (uint32_t)kept},
-        {.effective = (uint32_t)(kept >> 32), .permitted = (uint32_t)(kept >> 32)},
+        {.effective = (uint32_t)capabilities, .permitted = (uint32_t)capabilities},
+        {.effective = (uint32_t)(capabilities >> 32), .permitted = (uint32_t)(capabilities >> 32)},
     };
     for (int i = 0; prctl(PR_CAPBSET_READ, i) >= 0; i++) {
         if (!(ROOT_CAPABILITIES >> i & 1) && prctl(PR_CAPBSET_DROP, i) < 0)
@@ -98,14 +98,14 @@ static int compare_fds(const void *a, const void *b)
 }
 
 /* Closes what the shim had open, but these. Sorts them. */
-static void close_shim_fds(int *kept, size_t count)
+static void close_shim_fds(int *kept_fds, size_t count)
 {
     int next = 3;
-    qsort(kept, count, sizeof(*kept), compare_fds);
+    qsort(kept_fds, count, sizeof(*kept_fds), compare_fds);
     for (size_t i = 0; i < count; i++) {
-        if (kept[i] > next)
-            close_range((unsigned)next, (unsigned)kept[i] - 1, 0);
-        next = ML_MAX(next, kept[i] + 1);
+        if (kept_fds[i] > next)
+            close_range((unsigned)next, (unsigned)kept_fds[i] - 1, 0);
+        next = ML_MAX(next, kept_fds[i] + 1);
     }
     close_range((unsigned)next, ~0U, 0);
 }

@@ -3,10 +3,10 @@
 #include "cluster/host/script_fields.h"
 
 void ml_script_fields_put(struct ml_json_writer *writer, const struct ml_files *files,
-                          const bool *wanted)
+                          const bool *is_selected)
 {
     for (size_t i = 0; i < files->count; i++) {
-        if (wanted ? !wanted[i] : !ml_files_asked_for(files, i))
+        if (is_selected ? !is_selected[i] : !ml_files_asked_for(files, i))
             continue;
         ml_json_begin_object(writer);
         ml_json_put_string(writer, "name", files->files[i].name);
@@ -15,12 +15,12 @@ void ml_script_fields_put(struct ml_json_writer *writer, const struct ml_files *
     }
 }
 
-int ml_script_fields_ask(struct ml_server_lua *lua, const char *module, struct ml_str asked,
+int ml_script_fields_ask(struct ml_server_lua *lua, const char *module, struct ml_str request,
                          void (*each)(void *context, const char *file, const char *text),
                          void *context, struct ml_err *err)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf answer = ML_BUF_INIT;
-    int r = ml_server_lua_call(lua, module, "check", asked, &answer, err);
+    int r = ml_server_lua_call(lua, module, "check", request, &answer, err);
     if (r < 0)
         return r;
     ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;

@@ -6,14 +6,14 @@
 #include "codec/json.h"
 #include "operator/files.h"
 
-/* Appends { name =, text = } of the files whose place in `wanted` is true (NULL: of those that were
- * asked for) to the array that is being written. */
+/* Appends { name =, text = } of the files whose place in `is_selected` is true (NULL: of those that
+ * were asked for) to the array that is being written. */
 void ml_script_fields_put(struct ml_json_writer *writer, const struct ml_files *files,
-                          const bool *wanted);
+                          const bool *is_selected);
 
 /* Calls a function of Lua whose result is a list of { file =, text = }, and `each` for each; its
  * arguments live during that call. ML_ESCRIPT. */
 ML_NODISCARD int
-ml_script_fields_ask(struct ml_server_lua *lua, const char *module, struct ml_str asked,
+ml_script_fields_ask(struct ml_server_lua *lua, const char *module, struct ml_str request,
                      void (*each)(void *context, const char *file, const char *text), void *context,
                      struct ml_err *err);

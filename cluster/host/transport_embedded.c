@@ -18,7 +18,7 @@ struct transport_embedded {
     void (*observe)(void *context, const struct ml_transport_request *request); /* or NULL */
     void *observer;
     struct ml_list calls;
-    struct ml_list gone; /* calls that are over, freed in their next turn */
+    struct ml_list ended_calls; /* calls that are over, freed in their next turn */
 };
 
 /* ---- faults, and the requests that they fit ---- */
@@ -27,7 +27,7 @@ struct rule {
     struct ml_list node;
     int number;
     struct ml_fault fault; /* strings owned */
-    size_t left;           /* 0: without end */
+    size_t times_left;     /* 0: without end */
 };
 
 static void rule_free(struct rule *rule)
@@ -85,15 +85,15 @@ struct ml_transport_call {
     bool streaming;
 
     /* Injected. */
-    struct ml_err lost; /* the answer is lost, and the call ends with this; kind 0: it is not */
+    struct ml_err loss; /* the answer is lost, and the call ends with this; kind 0: it is not */
     bool is_cut;        /* after so many more bytes of the body: */
     size_t bytes_left;
-    size_t held; /* of `waiting`, by a fault that holds the stream */
+    size_t held_bytes; /* of `waiting`, by a fault that holds the stream */
 
     enum call_stage stage;
-    bool handling; /* inside ml_apiserver_handle: the call must not be freed */
-    bool canceled; /* there */
-    struct ml_apiserver_call *asked;
+    bool handling;    /* inside ml_apiserver_handle: the call must not be freed */
+    bool is_canceled; /* there */
+    struct ml_apiserver_call *server_call;
     struct ml_http_head_parser head;
     bool head_delivered;
     struct ml_buf waiting; /* bytes of the answer not delivered yet */
@@ -125,7 +125,7 @@ static void embedded_call_free(struct ml_transport_call *call)
     ml_timer_stop(&call->total);
     ml_timer_stop(&call->quiet);
     ml_list_remove(&call->node);
-    ml_list_push(&call->transport->gone, &call->node);
+    ml_list_push(&call->transport->ended_calls, &call->node);
     call->is_gone = true;
     ml_task_defer(&call->turn, call->transport->loop);
 }
@@ -133,17 +133,17 @@ static void embedded_call_free(struct ml_transport_call *call)
 /* Tells the server that the client has gone. */
 static void embedded_leave_server(struct ml_transport_call *call)
 {
-    struct ml_apiserver_call *asked = ml_take(&call->asked);
-    if (asked)
-        ml_apiserver_gone(asked);
+    struct ml_apiserver_call *server_call = ml_take(&call->server_call);
+    if (server_call)
+        ml_apiserver_gone(server_call);
 }
 
 static void embedded_call_done(struct ml_transport_call *call, const struct ml_err *err)
 {
     const struct ml_http_handler handler = call->handler;
     void *context = call->context;
-    if (call->lost.kind)
-        err = &call->lost;
+    if (call->loss.kind)
+        err = &call->loss;
     const struct ml_err copy = err ? *err : ML_ERR_INIT;
     embedded_leave_server(call);
     embedded_call_free(call);
@@ -205,13 +205,13 @@ static size_t embedded_sink_write(void *context, struct ml_str bytes)
     struct ml_transport_call *call = context;
     ml_buf_append_str(&call->waiting, bytes);
     embedded_call_wake(call);
-    return call->waiting.len - call->held;
+    return call->waiting.len - call->held_bytes;
 }
 
 static void embedded_sink_finish(void *context)
 {
     struct ml_transport_call *call = context;
-    call->asked = NULL;
+    call->server_call = NULL;
     call->stage = CALL_ENDED;
     embedded_call_wake(call);
 }
@@ -226,7 +226,7 @@ static void embedded_sink_send(void *context, const struct ml_http_answer *answe
 static void embedded_sink_abort(void *context)
 {
     struct ml_transport_call *call = context;
-    call->asked = NULL;
+    call->server_call = NULL;
     embedded_call_cut(call, "connection cut in the middle of an answer");
 }
 
@@ -253,9 +253,9 @@ static void embedded_call_ask_server(struct ml_transport_call *call)
     request.path = ml_str_cut(&request.query, '?');
     call->stage = CALL_OPEN;
     call->handling = true;
-    call->asked = ml_apiserver_handle(transport->server, &request, &sink, call);
+    call->server_call = ml_apiserver_handle(transport->server, &request, &sink, call);
     call->handling = false;
-    if (!call->canceled)
+    if (!call->is_canceled)
         return;
     embedded_leave_server(call);
     embedded_call_free(call);
@@ -264,7 +264,7 @@ static void embedded_call_ask_server(struct ml_transport_call *call)
 static void deliver_answer_head(struct ml_transport_call *call)
 {
     call->head_delivered = true;
-    if (call->handler.head && !call->lost.kind)
+    if (call->handler.head && !call->loss.kind)
         call->handler.head(call->context, &call->head.head);
 }
 
@@ -277,7 +277,7 @@ static int deliver_piece(struct ml_transport_call *call, struct ml_str piece, st
         piece.len = ML_MIN(piece.len, call->bytes_left);
         call->bytes_left -= piece.len;
     }
-    if (call->handler.data && !call->lost.kind && piece.len > 0)
+    if (call->handler.data && !call->loss.kind && piece.len > 0)
         r = call->handler.data(call->context, piece, err);
     return r == 0 && is_cut_here ? set_connection_lost(call, err) : r;
 }
@@ -287,7 +287,7 @@ static void deliver_answer_bytes(struct ml_transport_call *call)
     ML_AUTO(ml_buf_fini) struct ml_buf bytes = call->waiting;
     struct ml_err err = ML_ERR_INIT;
     ml_buf_init(&call->waiting, WAITING_MAX);
-    call->held = 0;
+    call->held_bytes = 0;
     int r = bytes.failed ? ml_err_set(&err, ML_ENETWORK, "%s: more than 256 MiB at once",
                                       call->transport->seam.host)
                          : deliver_piece(call, ml_buf_str(&bytes), &err);
@@ -325,7 +325,7 @@ static void on_call_turn(void *context)
     if (!call->is_gone && call->head.complete && !call->head_delivered)
         deliver_answer_head(call);
     if (!call->is_gone && is_call_held(call))
-        call->held = call->waiting.len;
+        call->held_bytes = call->waiting.len;
     else if (!call->is_gone && call->waiting.len > 0)
         deliver_answer_bytes(call);
     if (!call->is_gone)
@@ -397,12 +397,12 @@ static void strike_call(struct ml_transport_call *call)
         set_connection_lost(call, &call->err);
         call->stage = CALL_CUT;
     } else if (fault->kind == ML_FAULT_LOSE_REPLY) {
-        set_connection_lost(call, &call->lost);
+        set_connection_lost(call, &call->loss);
     } else if (fault->kind == ML_FAULT_TIME_OUT) {
-        ml_err_set(&call->lost, ML_ETIMEOUT, "%s: no answer in time (injected)",
+        ml_err_set(&call->loss, ML_ETIMEOUT, "%s: no answer in time (injected)",
                    call->transport->seam.host);
     }
-    if (rule->left && --rule->left == 0)
+    if (rule->times_left && --rule->times_left == 0)
         rule_free(rule);
 }
 
@@ -422,7 +422,7 @@ static struct ml_transport_call *embedded_submit(struct ml_transport *seam,
     call->content_type = ml_strdup(request->content_type);
     call->streaming = request->streaming;
     call->deadlines = request->deadlines;
-    call->err = call->lost = ML_ERR_INIT;
+    call->err = call->loss = ML_ERR_INIT;
     ml_buf_init(&call->waiting, WAITING_MAX);
     ml_buf_init(&call->body, request->body.len + 1);
     ml_buf_append_str(&call->body, request->body);
@@ -440,7 +440,7 @@ static struct ml_transport_call *embedded_submit(struct ml_transport *seam,
 static void embedded_cancel(struct ml_transport *seam, struct ml_transport_call *call)
 {
     (void)seam;
-    call->canceled = true;
+    call->is_canceled = true;
     if (call->handling)
         return;
     embedded_leave_server(call);
@@ -451,7 +451,7 @@ static void embedded_free(struct ml_transport *seam)
 {
     struct transport_embedded *transport = ml_container_of(seam, struct transport_embedded, seam);
     ml_assert(ml_list_empty(&transport->calls));
-    ml_list_each (node, &transport->gone)
+    ml_list_each (node, &transport->ended_calls)
         embedded_call_release(ml_container_of(node, struct ml_transport_call, node));
     ml_list_each_entry (struct rule, rule, &transport->rules)
         rule_free(rule);
@@ -476,7 +476,7 @@ struct ml_transport *ml_transport_embedded_new(struct ml_loop *loop, struct ml_a
     transport->authorization = token ? ml_asprintf("Bearer %s", token) : NULL;
     ml_list_init(&transport->rules);
     ml_list_init(&transport->calls);
-    ml_list_init(&transport->gone);
+    ml_list_init(&transport->ended_calls);
     return &transport->seam;
 }
 
@@ -501,7 +501,7 @@ int ml_transport_embedded_add_fault(struct ml_transport *seam, const struct ml_f
     rule->fault.method = ml_strdup(fault->method);
     rule->fault.path = ml_strdup(fault->path);
     rule->fault.reason = ml_strdup(fault->reason);
-    rule->left = fault->times;
+    rule->times_left = fault->times;
     ml_list_push(&transport->rules, &rule->node);
     return rule->number;
 }
@@ -513,7 +513,7 @@ void ml_transport_embedded_remove_fault(struct ml_transport *seam, int number)
         if (rule->number == number)
             rule_free(rule);
     ml_list_each_entry (struct ml_transport_call, call, &transport->calls) {
-        if ((call->held > 0 || is_call_over(call)) && !is_call_held(call))
+        if ((call->held_bytes > 0 || is_call_over(call)) && !is_call_held(call))
             embedded_call_wake(call);
     }
 }

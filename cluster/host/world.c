@@ -213,8 +213,8 @@ struct ml_world {
     struct ml_log log;
     struct ml_loop *loop;
     struct ml_apiserver *server;
-    char **scripts; /* as in the setup; copies */
-    bool running;   /* inside settle or advance */
+    char **scripts;  /* as in the setup; copies */
+    bool is_running; /* inside settle or advance */
 
     struct ml_transport *transport; /* with the faults, which outlive a restart */
     struct ml_outbound *outbound;   /* answers ctx.http */
@@ -363,7 +363,7 @@ void ml_world_free(struct ml_world *world)
 /* ML_EINVALID inside settle and advance. */
 static int check_not_running(const struct ml_world *world, const char *what, struct ml_err *err)
 {
-    if (!world->running)
+    if (!world->is_running)
         return 0;
     return ml_err_set(err, ML_EINVALID, "%s: not from inside of what settle and advance run", what);
 }
@@ -460,9 +460,9 @@ static int run_world(struct ml_world *world, const char *what, int64_t ns, struc
     int r = check_not_running(world, what, err);
     if (r < 0)
         return r;
-    world->running = true;
+    world->is_running = true;
     r = advance_world(world, ns, err);
-    world->running = false;
+    world->is_running = false;
     return r;
 }
 
@@ -606,7 +606,7 @@ static int lua_restart(void *world, struct ml_str argument, struct ml_buf *resul
 {
     struct ml_world *self = world;
     (void)argument, (void)result, (void)err;
-    if (self->running)
+    if (self->is_running)
         self->life = LIFE_OVER;
     else
         replace_world_operator(self);

@@ -39,7 +39,7 @@ local function let_go(self)
 end
 
 
---- @param handle table of process.lua
+--- @param handle table of process_runtime.lua
 --- @param options table
 ---   stdin    bool: the client writes input, or may; nil: it does if it ever does
 ---   output   fn(bytes), which is called from the loop
@@ -60,7 +60,7 @@ end
 
 
 --- Passes on what the container printed. @param name string "output" or "errors"
-function M.tell(handle, name, bytes)
+function M.broadcast(handle, name, bytes)
   for _, attachment in ipairs(handle.attachments) do
     if not attachment.is_closed then
       (attachment.options[name] or attachment.options.output)(bytes)

@@ -37,7 +37,7 @@ end
 local function ended(self, how)
   self.process, self.is_over = nil, true
   self.handle.beside[self] = nil
-  self.handle:left()
+  self.handle:remove_process()
   self.options.ended(how)
 end
 
@@ -100,7 +100,7 @@ end
 
 
 --- Starts a command once the container has started, or at once. Callbacks come from the loop.
---- @param handle table of process.lua
+--- @param handle table of process_runtime.lua
 --- @param options table
 ---   command  its words
 ---   stdin    bool: it has an input, which Running:write writes
@@ -118,7 +118,7 @@ function M.start(handle, options)
     handle = handle, options = options, waiting = {}, size = 0, terminal = {}, is_over = false,
   }, Running)
   handle.beside[self] = true
-  handle:entered()
+  handle:add_process()
   handle:when_started(function()
     begin(self)
   end)

@@ -16,7 +16,7 @@ local STRATEGIC <const> = "application/strategic-merge-patch+json"
 
 function M:call(method, path, body, content_type)
   return self.server:call(method, path, body, {
-    user = self.user, user_agent = "kubelet", content_type = content_type, admitted = true,
+    user = self.user, user_agent = "kubelet", content_type = content_type, skips_admission = true,
   })
 end
 

@@ -2,15 +2,15 @@
 ---
 ---   local kubelet = require("cluster.kubelet").new(server, { runtime = fake.new() })
 ---   kubelet:start()
-local api = require "cluster.kubelet.api"
 local connections = require "cluster.kubelet.connections"
 local heartbeat = require "cluster.kubelet.heartbeat"
 local host = require "cluster.host"
+local kubelet_server = require "cluster.kubelet.server"
 local log_subresource = require "cluster.kubelet.log_subresource"
-local node_fit = require "cluster.kubelet.node_fit"
-local places = require "cluster.kubelet.places"
+local pod_capacity = require "cluster.kubelet.pod_capacity"
+local pod_worker = require "cluster.kubelet.pod_worker"
+local scheduler_filters = require "cluster.kubelet.scheduler_filters"
 local service_env = require "cluster.kubelet.service_env"
-local worker = require "cluster.kubelet.worker"
 
 local M = {}
 M.__index = M
@@ -29,7 +29,7 @@ local READABLE = {
 
 --- @param server table the API server
 --- @param options table
----   runtime  see worker.lua
+---   runtime  see pod_worker.lua
 ---   machine  { address =, architecture =, kernel = }: the machine that runs the pods' processes; nil if nothing runs
 ---            them: they then get addresses that are made up
 ---            addresses that only look like some
@@ -38,11 +38,13 @@ local READABLE = {
 ---   find_network  function() -> see ../network, or nil: pods have the machine's. Called once, when the first pod needs
 ---            it: it takes a while
 function M.new(server, options)
-  local self = setmetatable({ server = server, runtime = options.runtime, name = NODE, workers = {}, given = 0 }, M)
+  local self = setmetatable({
+    server = server, runtime = options.runtime, name = NODE, workers = {}, address_count = 0,
+  }, M)
   self.machine = options.machine or { address = NOWHERE, architecture = "amd64", kernel = "" }
   self.is_real = options.machine ~= nil
   self.beats = options.beats
-  self.places = places.new(NODE, options.max_pods)
+  self.pod_capacity = pod_capacity.new(NODE, options.max_pods)
   self.find_network = options.find_network
   self.address = self.machine.address or LOOPBACK
   function self.read(kind, namespace, name)
@@ -58,7 +60,7 @@ function M.new(server, options)
   end
   log_subresource.serve(server, options.logs)
   connections.serve(server, self)
-  api.serve(server, NODE, options.logs)
+  kubelet_server.serve(server, NODE, options.logs)
   server.has_real_pods = self.is_real
   return self
 end
@@ -114,8 +116,8 @@ function M:pod_address(pod, known)
   elseif known then
     return known
   end
-  self.given = self.given + 1
-  return ("10.244.%d.%d"):format(self.given // 254 % 256, self.given % 254 + 1)
+  self.address_count = self.address_count + 1
+  return ("10.244.%d.%d"):format(self.address_count // 254 % 256, self.address_count % 254 + 1)
 end
 
 
@@ -199,7 +201,7 @@ end
 
 -- The node takes any pod that fits it; one that does not is looked at again when it, or a claim, changes.
 function M:schedule(pod)
-  local why = node_fit.problem(self, pod)
+  local why = scheduler_filters.problem(self, pod)
   if why and is_told(pod, why) then
     return
   elseif why then
@@ -238,11 +240,12 @@ end
 
 -- Why the kubelet does not run a pod that has the node: a reason and a message, or nil.
 local function refusal(self, pod)
-  local why = self.places:problem()
+  local why = self.pod_capacity:problem()
   if why then
     return "OutOfpods", why
-  elseif node_fit.lacks_ports(self, pod) then
-    return node_fit.PORTS, ("Predicate %s failed: %s"):format(node_fit.PORTS, node_fit.NO_PORTS)
+  elseif scheduler_filters.lacks_ports(self, pod) then
+    local plugin = scheduler_filters.PORTS
+    return plugin, ("Predicate %s failed: %s"):format(plugin, scheduler_filters.NO_PORTS)
   end
 end
 
@@ -260,7 +263,7 @@ end
 
 
 -- Reads the pod as it is now, and does what its change asks for.
-function M:look(namespace, name)
+function M:sync_pod(namespace, name)
   if self.is_down then
     return
   end
@@ -286,15 +289,15 @@ function M:look(namespace, name)
     if reason then
       return reject(self, pod, reason, message)
     end
-    at_work = worker.new(self, pod)
+    at_work = pod_worker.new(self, pod)
     self.workers[pod.metadata.uid] = at_work
-    at_work:changed()
+    at_work:queue_write()
     at_work:sync()
   end
 end
 
 
-function M:deleted(entry)
+function M:on_delete(entry)
   local at_work = self.workers[entry.uid]
   if at_work then
     self.workers[entry.uid] = nil
@@ -316,10 +319,10 @@ local function look_at_waiting(self, namespace)
     end
   end)
   for _, entry in ipairs(waiting) do
-    if self.places:is_full() then
+    if self.pod_capacity:is_full() then
       return
     end
-    self:look(entry.namespace, entry.name)
+    self:sync_pod(entry.namespace, entry.name)
     host.give_way()
   end
 end
@@ -330,7 +333,7 @@ local ENDED = { Succeeded = true, Failed = true }
 -- True if a pod that has ended, or was deleted, had ports of the node that other pods may wait for.
 local function frees_ports(event)
   return event.id == "pods" and (event.type == "DELETED" or ENDED[event.entry.fields["status.phase"]] ~= nil)
-    and node_fit.has_ports(host.json.decode(event.entry.text))
+    and scheduler_filters.has_ports(host.json.decode(event.entry.text))
 end
 
 
@@ -342,7 +345,7 @@ end
 
 
 local function on_change(self, event)
-  local has_place = event.id == "pods" and self.places:follow(event)
+  local has_place = event.id == "pods" and self.pod_capacity:update(event)
   if has_place then
     host.defer(function()
       look_at_waiting(self)
@@ -365,9 +368,9 @@ local function on_change(self, event)
   local namespace, name = event.entry.namespace, event.entry.name
   host.defer(function()
     if event.type == "DELETED" then
-      self:deleted(event.entry)
+      self:on_delete(event.entry)
     else
-      self:look(namespace, name)
+      self:sync_pod(namespace, name)
     end
   end)
 end
@@ -385,8 +388,8 @@ local function register_node(self)
   })
   self:call("PATCH", ("/api/v1/nodes/%s/status"):format(NODE), {
     status = {
-      capacity = self.places.most and { pods = tostring(self.places.most) },
-      allocatable = self.places.most and { pods = tostring(self.places.most) },
+      capacity = self.pod_capacity.most and { pods = tostring(self.pod_capacity.most) },
+      allocatable = self.pod_capacity.most and { pods = tostring(self.pod_capacity.most) },
       conditions = host.json.array { {
         type = "Ready",
         status = "True",
@@ -414,14 +417,14 @@ end
 function M:start()
   register_node(self)
   self.server.store:collection("pods"):each(nil, nil, function(entry)
-    self.places:add(entry)
+    self.pod_capacity:add(entry)
   end)
   self.server.store:subscribe(function(event)
     on_change(self, event)
   end)
   local _, list = self:call("GET", "/api/v1/pods")
   for _, pod in ipairs(list and list.items or {}) do
-    self:look(pod.metadata.namespace, pod.metadata.name)
+    self:sync_pod(pod.metadata.namespace, pod.metadata.name)
   end
   self.heartbeat = self.beats and heartbeat.start(self.server, NODE, USER) or nil
 end
@@ -449,7 +452,7 @@ function M:running()
 end
 
 
---- The handle of a container that runs: see worker.lua. @param pod table  @param name string of the container
+--- The handle of a container that runs: see pod_worker.lua. @param pod table  @param name string of the container
 --- @return table|nil nil: it does not run
 function M:container(pod, name)
   local at_work = self.workers[pod.metadata.uid]

@@ -47,7 +47,7 @@ end
 
 
 -- The place of its termination message; an earlier one is removed. @return string|nil path below place.base
-local function words_of(container, base, root)
+local function message_path(container, base, root)
   local above, name = parts_of(container.terminationMessagePath or "")
   if not name or not base:make_folder(root .. "/" .. above) then
     return nil
@@ -58,9 +58,9 @@ end
 
 
 --- Makes a container's folder with its volumes in it.
---- @param place table the pod's own: see process.lua  @param run table see worker.lua
---- @return table|nil plan { directory = where it starts, root =, home =, message = the file of its last words, below
----   place.base }, or nil and why not
+--- @param place table the pod's own: see process_runtime.lua  @param run table see pod_worker.lua
+--- @return table|nil plan { directory = where it starts, root =, home =, message = the file of its termination message,
+---   below place.base }, or nil and why not
 function M.plan(place, run)
   local base, container = place.base, run.container
   local root, folder = ("%s/%s"):format(place.path, container.name), ("%s/%s"):format(place.folder, container.name)
@@ -77,7 +77,7 @@ function M.plan(place, run)
   if not directory then
     return nil, why
   end
-  return { directory = directory, root = folder, home = folder, message = words_of(container, base, root) }
+  return { directory = directory, root = folder, home = folder, message = message_path(container, base, root) }
 end
 
 

@@ -24,7 +24,7 @@ end
 
 
 -- A line as the client gets it, or nil when it is too old. Times are all in the same form, so they compare as texts.
-local function shown(line, options)
+local function line_text(line, options)
   local time, mark, text = parts(line)
   if not time or (options.since and time < options.since) then
     return nil
@@ -38,7 +38,7 @@ local function present(log, options)
   local next_line = log:lines()
   return function()
     for line in next_line do
-      local text = shown(line, options)
+      local text = line_text(line, options)
       if text then
         return text
       end
@@ -66,16 +66,16 @@ end
 
 -- Writes, up to the limit of all. @return integer bytes that wait for the client
 function Answer:write(text)
-  if self.left then
-    text = text:sub(1, self.left)
-    self.left = self.left - #text
+  if self.bytes_left then
+    text = text:sub(1, self.bytes_left)
+    self.bytes_left = self.bytes_left - #text
   end
   return self.reply:write(text)
 end
 
 
 function Answer:is_full()
-  return self.left == 0
+  return self.bytes_left == 0
 end
 
 
@@ -99,11 +99,11 @@ function Answer:finish()
 end
 
 
-function Answer:heard(line)
+function Answer:on_line(line)
   if self.is_over then
     return -- the log tells many lines at once
   end
-  local text = line and shown(line, self.options)
+  local text = line and line_text(line, self.options)
   local waiting = text and self:write(text) or 0
   if waiting > WAITING_MAX then
     host.log("warn", "a log was cut: its client does not read", { waiting = waiting })
@@ -122,7 +122,7 @@ function Answer:follow()
     return
   end
   self.unfollow = self.log:follow(function(line)
-    self:heard(line)
+    self:on_line(line)
   end)
 end
 
@@ -182,7 +182,7 @@ function M.send(log, options, reply)
     log = log,
     options = options,
     reply = reply,
-    left = options.limit,
+    bytes_left = options.limit,
     next_text = options.tail and last(options.tail, next_text) or next_text,
   }, Answer)
   reply.on_close = function()

@@ -16,9 +16,9 @@ local LINE_MAX = 16 * 1024 -- longer lines come in parts, as with container runt
 
 
 --- @param directory string an existing folder that belongs to this store alone
---- @param heard function? (pod, container, line) is told every line of every container, as it is kept
-function M.new(directory, heard)
-  return setmetatable({ directory = directory, heard = heard, pods = {} }, M)
+--- @param on_line function? (pod, container, line) is told every line of every container, as it is kept
+function M.new(directory, on_line)
+  return setmetatable({ directory = directory, on_line = on_line, pods = {} }, M)
 end
 
 
@@ -32,10 +32,10 @@ end
 function M:open(pod, container, attempt)
   local path = ("%s/%s_%s_%d.log"):format(self.directory, pod.metadata.uid, container, attempt)
   local log = setmetatable({ path = path, file = open_anew(path), size = 0, rests = {}, followers = {} }, Log)
-  if self.heard then
+  if self.on_line then
     log:follow(function(line)
       if line then
-        self.heard(pod, container, line)
+        self.on_line(pod, container, line)
       end
     end)
   end

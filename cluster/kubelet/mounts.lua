@@ -2,11 +2,11 @@
 ---
 --- Rules: kubernetes/pkg/kubelet/kubelet_pods.go (makeMounts, ensureHostsFile), kuberuntime/kuberuntime_container.go
 --- (makeMounts: the file of terminationMessagePath), util/truncateHostname.
-local fit = require "cluster.kubelet.fit"
-local passwd = require "cluster.kubelet.passwd"
 local clean_path = require "cluster.apiserver.clean_path"
+local passwd = require "cluster.kubelet.passwd"
 local process = require "cluster.process"
-local resolver = require "cluster.apiserver.network.resolver"
+local resolv_conf = require "cluster.apiserver.network.resolv_conf"
+local unsupported_features = require "cluster.kubelet.unsupported_features"
 local volumes = require "cluster.kubelet.volumes"
 
 local M = {}
@@ -27,11 +27,11 @@ end
 --- The user and the group that a container sees itself as. @return integer user, integer group
 function M.user(pod, container)
   local user, group = process.user()
-  local wanted = fit.security(pod, container, "runAsUser")
-  if not wanted and user == 0 and fit.security(pod, container, "runAsNonRoot") then
+  local wanted = unsupported_features.security(pod, container, "runAsUser")
+  if not wanted and user == 0 and unsupported_features.security(pod, container, "runAsNonRoot") then
     wanted = ANYBODY
   end
-  return wanted or user, fit.security(pod, container, "runAsGroup") or (wanted and 0 or group)
+  return wanted or user, unsupported_features.security(pod, container, "runAsGroup") or (wanted and 0 or group)
 end
 
 
@@ -62,7 +62,7 @@ end
 local function add_etc(mounts, place, run)
   local pod = run.pod
   local files = {
-    hosts = hosts_text(pod), hostname = M.hostname(pod) .. "\n", ["resolv.conf"] = resolver.text(pod, run.resolver),
+    hosts = hosts_text(pod), hostname = M.hostname(pod) .. "\n", ["resolv.conf"] = resolv_conf.text(pod, run.resolver),
   }
   local ok, why = place.base:make_folder(place.path .. "/etc")
   for name, text in pairs(files) do
@@ -117,8 +117,8 @@ local function sort(mounts)
 end
 
 
--- The file of the container's last words, empty. @return string|nil path in the pod's folder, or nil and why not
-local function last_words(place, run)
+-- Makes the container's termination message, an empty file. @return string|nil path in the pod's folder, or nil and why
+local function make_message_file(place, run)
   local path = "/words/" .. run.container.name
   local ok, why = place.base:make_folder(place.path .. "/words")
   if ok then
@@ -128,7 +128,7 @@ local function last_words(place, run)
 end
 
 
--- All that is mounted. @return table|nil mounts, string|nil message the file of its last words, or nil and why not
+-- All that is mounted. @return table|nil mounts, string|nil message file of the termination message, or nil and why not
 local function mounts_of(place, run, program)
   local mounts, container, message = {}, run.container, nil
   local ok, why = volumes.each(place, run, function(entry, volume, folder)
@@ -152,7 +152,7 @@ local function mounts_of(place, run, program)
   end
   if ok and container.terminationMessagePath then
     local path
-    path, why = last_words(place, run)
+    path, why = make_message_file(place, run)
     ok, message = path ~= nil, path and place.path .. path
     mounts[#mounts + 1] = {
       source = ok and place.folder .. path, target = clean_path(container.terminationMessagePath),
@@ -167,7 +167,7 @@ end
 
 
 --- The settings of a container for process.start.
---- @param place table the pod's own: see process.lua  @param run table see worker.lua
+--- @param place table the pod's own: see process_runtime.lua  @param run table see pod_worker.lua
 --- @param program table? what the image stands for: images.lua
 --- @return table|nil plan { container =, directory = where it starts, root =, home =, message = the file of its last
 ---   words, below place.base }, or nil and why not

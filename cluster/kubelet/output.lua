@@ -1,5 +1,5 @@
 --- Slows down a container's output: it is held back while a reader cannot follow, and the container waits.
---- For process.lua and attach.lua. `handle` is that of process.lua.
+--- For process_runtime.lua and attach.lua. `handle` is that of process_runtime.lua.
 local host = require "cluster.host"
 
 local M = {}
@@ -12,8 +12,8 @@ local WAIT_SHARE, WAIT_LEAST = 3, 0.01
 --- Sets the fields of a handle that this module uses.
 function M.begin(handle)
   handle.holds = {} -- who holds its output back
-  handle.owed = 0 -- seconds to wait, as of `seen`
-  handle.seen = host.monotonic()
+  handle.pause_seconds = 0 -- seconds to wait, as of pause_set_at
+  handle.pause_set_at = host.monotonic()
 end
 
 
@@ -47,11 +47,11 @@ function M.keep(handle, stream, bytes)
   local start = host.monotonic()
   handle.log:write(bytes, stream)
   local now = host.monotonic()
-  handle.owed = math.max(handle.owed - (start - handle.seen), 0) + (now - start) * WAIT_SHARE
-  handle.seen = now
-  if handle.owed > WAIT_LEAST then
+  handle.pause_seconds = math.max(handle.pause_seconds - (start - handle.pause_set_at), 0) + (now - start) * WAIT_SHARE
+  handle.pause_set_at = now
+  if handle.pause_seconds > WAIT_LEAST then
     M.hold(handle, handle.log)
-    host.after(handle.owed, function()
+    host.after(handle.pause_seconds, function()
       M.release(handle, handle.log)
     end)
   end

@@ -31,13 +31,13 @@ end
 
 -- Runs a command where the container is.
 local function run_command(handle, command, seconds, fn)
-  local said, size, is_late, timer = {}, 0, false, nil
+  local printed, size, is_late, timer = {}, 0, false, nil
   local running, why = exec.start(handle, {
     command = command,
     output = function(bytes)
       if size < OUTPUT_MAX then
-        said[#said + 1] = bytes:sub(1, OUTPUT_MAX - size)
-        size = size + #said[#said]
+        printed[#printed + 1] = bytes:sub(1, OUTPUT_MAX - size)
+        size = size + #printed[#printed]
       end
     end,
     ended = function(how)
@@ -45,7 +45,7 @@ local function run_command(handle, command, seconds, fn)
       if is_late then
         fn(false, ("command timed out: %q timed out after %ds"):format(table.concat(command, " "), seconds))
       else
-        fn(how.code == 0, how.started and table.concat(said) or how.message)
+        fn(how.code == 0, how.started and table.concat(printed) or how.message)
       end
     end,
   })

@@ -79,7 +79,7 @@ function M.pause(record, ran)
 end
 
 
---- The run is over. @param exit table see worker.lua
+--- The run is over. @param exit table see pod_worker.lua
 function M.ended(record, exit)
   record.handle = nil
   record.started = false

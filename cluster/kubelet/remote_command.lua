@@ -132,7 +132,7 @@ local function run(session, begin, leave)
 end
 
 
---- Runs a command in a running container. @param handle table of the runtime, see process.lua
+--- Runs a command in a running container. @param handle table of the runtime, see process_runtime.lua
 function M.exec(request, reply, handle, options)
   return open(request, reply, options, function(session)
     run(session, function(ways)

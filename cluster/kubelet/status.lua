@@ -168,19 +168,19 @@ end
 local CONDITIONS = { "PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled" }
 
 -- Keeps conditions of other writers, in front. The time of a condition is that of its last change.
-local function conditions(judged, before, now)
+local function conditions(computed, before, now)
   local times, list = {}, host.json.array {}
   for _, condition in ipairs(before or {}) do
     times[condition.type .. condition.status] = condition.lastTransitionTime
-    list[#list + 1] = not judged[condition.type] and condition or nil
+    list[#list + 1] = not computed[condition.type] and condition or nil
   end
   for _, type in ipairs(CONDITIONS) do
-    local status = judged[type].holds and "True" or "False"
+    local status = computed[type].holds and "True" or "False"
     list[#list + 1] = {
       type = type,
       status = status,
-      reason = judged[type].reason,
-      message = judged[type].message,
+      reason = computed[type].reason,
+      message = computed[type].message,
       lastProbeTime = host.json.null,
       lastTransitionTime = times[type .. status] or now,
     }

@@ -160,7 +160,7 @@ end
 
 
 --- Fills the volumes that a container mounts, and calls fn(entry, volume, place of it) for each of its volumeMounts.
---- @param place table the pod's own: see process.lua  @param run table see worker.lua
+--- @param place table the pod's own: see process_runtime.lua  @param run table see pod_worker.lua
 --- @param fn function, which returns true, or nil and why not
 --- @return true|nil, or nil and why not, of the first that fails
 function M.each(place, run, fn)

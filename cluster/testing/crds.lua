@@ -56,8 +56,8 @@ end
 
 
 --- Creates the definitions in these files and folders. Raises what the server has against one.
-function M.apply(server, given)
-  for _, path in ipairs(given) do
+function M.apply(server, files)
+  for _, path in ipairs(files) do
     for _, file in ipairs(files_of(path)) do
       for _, definition in ipairs(definitions_in(file)) do
         local code, answer = server:call("POST", PATH, definition)

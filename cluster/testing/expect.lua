@@ -15,7 +15,7 @@ local function sorted_keys(value)
 end
 
 
-local function shown(value)
+local function value_text(value)
   if type(value) == "string" then
     return host.escape(("%q"):format(value):gsub("\\\n", "\\n"))
   elseif type(value) ~= "table" then
@@ -23,7 +23,7 @@ local function shown(value)
   end
   local parts = {}
   for _, key in ipairs(sorted_keys(value)) do
-    local text = shown(value[key])
+    local text = value_text(value[key])
     parts[#parts + 1] = math.type(key) == "integer" and text or ("%s = %s"):format(host.escape(tostring(key)), text)
   end
   return "{ " .. table.concat(parts, ", ") .. " }"
@@ -34,7 +34,7 @@ end
 local function compare(wanted, got, path, lines)
   if type(wanted) ~= "table" or type(got) ~= "table" then
     if wanted ~= got then
-      lines[#lines + 1] = ("  %s\n    - %s\n    + %s"):format(path, shown(wanted), shown(got))
+      lines[#lines + 1] = ("  %s\n    - %s\n    + %s"):format(path, value_text(wanted), value_text(got))
     end
     return
   end
@@ -44,7 +44,7 @@ local function compare(wanted, got, path, lines)
     compare(wanted[key], got[key], path .. step, lines)
   end
   for index = #wanted + 1, #wanted > 0 and #got or 0 do
-    lines[#lines + 1] = ("  %s[%d]\n    + %s"):format(path, index, shown(got[index]))
+    lines[#lines + 1] = ("  %s[%d]\n    + %s"):format(path, index, value_text(got[index]))
   end
 end
 

@@ -126,7 +126,7 @@ function M.world(options)
   local scripts, definitions = paths_of(options, file)
   local base = base_of(definitions, now)
   must(virtual.reset {
-    scripts = scripts, now = now, seed = seed, settings = { history = 1000, saved = base },
+    scripts = scripts, now = now, seed = seed, settings = { history = 1000, restored_state = base },
   })
   local world = {}
   local function guard()

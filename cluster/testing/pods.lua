@@ -1,5 +1,5 @@
 --- The pods of a world: none runs a process, each does what the test sets.
-local fake = require "cluster.kubelet.fake"
+local fake_runtime = require "cluster.kubelet.fake_runtime"
 local kubelet = require "cluster.kubelet"
 
 local M = {}
@@ -28,7 +28,7 @@ function M.add(world, server, habit, guard)
   if not decide then
     error(('pods: expected "run", "succeed", "fail" or a function, got %s'):format(tostring(habit)), 3)
   end
-  local runtime = fake.new(decide)
+  local runtime = fake_runtime.new(decide)
   kubelet.new(server, { runtime = runtime }):start()
 
   --- Ends a pod that runs. @param how string|integer|nil "Succeeded" (default), "Failed", or an exit code

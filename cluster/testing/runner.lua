@@ -45,9 +45,9 @@ local function refuse(path)
 end
 
 
-local function check_paths(given)
+local function check_paths(options)
   local paths = require "cluster.testing.paths"
-  for _, path in ipairs(given.paths) do
+  for _, path in ipairs(options.paths) do
     if paths.is_folder(path) and not has_tests(path) then
       refuse(path)
     end
@@ -56,43 +56,43 @@ end
 
 
 -- A run with no tests must fail, because it proves nothing.
-local function check_that_tests_ran(given)
+local function check_that_tests_ran(options)
   local observer = require(OBSERVER)
   local count = 0
-  for _, path in ipairs(given.paths) do
+  for _, path in ipairs(options.paths) do
     local tests = observer.count(path)
-    if tests == 0 and #given.filters == 0 then
+    if tests == 0 and #options.filters == 0 then
       refuse(path)
     end
     count = count + tests
   end
   if count == 0 then
-    error("no test matches --filter " .. host.escape(table.concat(given.filters, " --filter ")), 0)
+    error("no test matches --filter " .. host.escape(table.concat(options.filters, " --filter ")), 0)
   end
 end
 
 
---- @param given table { paths = files and folders, output = busted's handler, filters = Lua patterns of names,
+--- @param options table { paths = files and folders, output = busted's handler, filters = Lua patterns of names,
 ---   shuffle = in random order?, seed = of that order, or nil }
 --- @return integer busted's exit code: how many tests failed, 0 when none did. Raises when a path has no test, or no
 ---   test passes the filters
-function M.run(given)
+function M.run(options)
   if not pcall(require, "busted.runner") then
     error("busted is not there; install it: apt-get install lua-busted", 0)
   end
-  check_paths(given)
+  check_paths(options)
   local words = {
-    [0] = "moonloop test", "--pattern=_test%.lua$", "--helper=" .. OBSERVER, "--output=" .. given.output,
+    [0] = "moonloop test", "--pattern=_test%.lua$", "--helper=" .. OBSERVER, "--output=" .. options.output,
   }
-  for _, filter in ipairs(given.filters) do
+  for _, filter in ipairs(options.filters) do
     words[#words + 1] = "--filter=" .. filter
   end
-  words[#words + 1] = given.shuffle and "--shuffle" or nil
-  words[#words + 1] = given.seed and "--seed=" .. given.seed
-  table.move(given.paths, 1, #given.paths, #words + 1, words)
+  words[#words + 1] = options.shuffle and "--shuffle" or nil
+  words[#words + 1] = options.seed and "--seed=" .. options.seed
+  table.move(options.paths, 1, #options.paths, #words + 1, words)
   local code = run_to_exit(words)
   if code == 0 then
-    check_that_tests_ran(given)
+    check_that_tests_ran(options)
   end
   return code
 end

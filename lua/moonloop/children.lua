@@ -182,8 +182,8 @@ end
 -- Deletes what the inventory lists and is not wanted, the last first. Returns how many are in which state: "wanted",
 -- "going", "gone", "unknown" (of a kind that the script does not own any more), "full" (the run had no write left); and
 -- those that are not gone.
-local function prune_followed(where, inventory, wanted)
-  local count, failures, gone, left = { going = 0, gone = 0, unknown = 0, full = 0, wanted = 0 }, {}, {}, {}
+local function prune_tracked(where, inventory, wanted)
+  local count, failures, gone, remaining = { going = 0, gone = 0, unknown = 0, full = 0, wanted = 0 }, {}, {}, {}
   for index = #inventory, 1, -1 do
     local entry = inventory[index]
     local state = not wanted[entry] and host.followed(entry) or "wanted"
@@ -199,22 +199,22 @@ local function prune_followed(where, inventory, wanted)
     raise_failures(where, failures)
   end
   for _, entry in ipairs(inventory) do
-    left[#left + 1] = not gone[entry] and entry or nil
+    remaining[#remaining + 1] = not gone[entry] and entry or nil
   end
-  return count, left
+  return count, remaining
 end
 
 
 -- The object is being deleted, and finalize is done: what it could not own goes before it.
 local function clean_up(where)
   host.await_owned()
-  local count, left = prune_followed(where, read_inventory(), {})
+  local count, remaining = prune_tracked(where, read_inventory(), {})
   if count.full > 0 then
     return "later"
   elseif count.going > 0 then
     return "wait"
   elseif count.unknown > 0 then
-    local stay = table.concat(left, ", ")
+    local stay = table.concat(remaining, ", ")
     host.event("ChildrenLeft", "of kinds that the script does not own any more, they stay: " .. stay, "Warning")
   end
   return "done"
@@ -249,11 +249,11 @@ function M.carry_out(where, children)
   if not prune(where) then
     return "later"
   end
-  local followed, left = prune_followed(where, read_inventory(), entries)
-  if followed.full == 0 and followed.gone > 0 then
-    write_inventory(where, left)
+  local pruned, remaining = prune_tracked(where, read_inventory(), entries)
+  if pruned.full == 0 and pruned.gone > 0 then
+    write_inventory(where, remaining)
   end
-  return followed.full + followed.gone > 0 and "later" or "done"
+  return pruned.full + pruned.gone > 0 and "later" or "done"
 end
 
 

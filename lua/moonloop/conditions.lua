@@ -76,21 +76,21 @@ end
 
 
 -- One condition. @return table|nil, string? problem
-local function check_condition(type_name, given)
-  if rawequal(given, host.null) then
+local function check_condition(type_name, condition)
+  if rawequal(condition, host.null) then
     return { type = type_name, status = host.null }
   end
-  if type(given) ~= "table" then
-    return nil, ("expected { status =, reason =, message = }, got %s"):format(a(given))
+  if type(condition) ~= "table" then
+    return nil, ("expected { status =, reason =, message = }, got %s"):format(a(condition))
   end
-  given = host.copy(given)
-  local problem = names.unknown(given, fields.condition)
+  condition = host.copy(condition)
+  local problem = names.unknown(condition, fields.condition)
   if problem then
     return nil, problem
   end
-  local status, status_problem = check_status(given.status)
-  local reason, reason_problem = check_reason(type_name, given.reason)
-  local message, message_problem = check_message(given.message)
+  local status, status_problem = check_status(condition.status)
+  local reason, reason_problem = check_reason(type_name, condition.reason)
+  local message, message_problem = check_message(condition.message)
   if not status then
     return nil, "status: " .. status_problem
   elseif not reason then

@@ -207,34 +207,34 @@ Clock.__index = Clock
 
 
 -- The time that the clocks show at an instant, as seconds since 1970.
-function Clock:shown(instant)
+function Clock:local_seconds(instant)
   return instant + (self.zone and self.zone.offset(instant) or 0)
 end
 
 
 function Clock:date(instant)
-  return calendar.date_of(self:shown(instant) // DAY)
+  return calendar.date_of(self:local_seconds(instant) // DAY)
 end
 
 
 function Clock:hour(instant)
-  return self:shown(instant) % DAY // 3600
+  return self:local_seconds(instant) % DAY // 3600
 end
 
 
 function Clock:minute(instant)
-  return self:shown(instant) % 3600 // 60
+  return self:local_seconds(instant) % 3600 // 60
 end
 
 
 -- Returns the instant at which the clocks show this day and time, as Go's time.Date does: one of the two if the time
 -- comes twice; if the clocks leave it out, an instant close to their change.
 function Clock:instant(day, seconds)
-  local shown = day * DAY + seconds
+  local local_seconds = day * DAY + seconds
   if not self.zone then
-    return shown
+    return local_seconds
   end
-  return shown - self.zone.offset(shown - self.zone.offset(shown))
+  return local_seconds - self.zone.offset(local_seconds - self.zone.offset(local_seconds))
 end
 
 
@@ -256,7 +256,7 @@ local function fit_month(clock, schedule, instant)
   while not schedule.month[month] do
     instant = clock:truncate(instant, clock:instant(calendar.day_of(year, month, 1), 0))
     local day = calendar.day_of(month == 12 and year + 1 or year, month % 12 + 1, 1)
-    instant = clock:instant(day, clock:shown(instant) % DAY)
+    instant = clock:instant(day, clock:local_seconds(instant) % DAY)
     year, month = clock:date(instant)
     if month == 1 then
       return instant, true
@@ -268,8 +268,8 @@ end
 
 -- Some days begin at 1:00, or their midnight belongs to the day before.
 local function next_day(clock, instant)
-  local shown = clock:shown(instant)
-  local later = clock:instant(shown // DAY + 1, shown % DAY)
+  local local_seconds = clock:local_seconds(instant)
+  local later = clock:instant(local_seconds // DAY + 1, local_seconds % DAY)
   local hour = clock:hour(later)
   later = later + (hour > 12 and 24 - hour or -hour) * 3600
   return later > instant and later or instant + DAY   -- robfig/cron does not return where a zone leaves out a day
@@ -277,11 +277,11 @@ end
 
 
 local function fit_day(clock, schedule, instant)
-  local day = clock:shown(instant) // DAY
+  local day = clock:local_seconds(instant) // DAY
   local _, _, date = calendar.date_of(day)
   while not is_day(schedule, date, calendar.weekday_of(day)) do
     instant = next_day(clock, clock:truncate(instant, clock:instant(day, 0)))
-    day = clock:shown(instant) // DAY
+    day = clock:local_seconds(instant) // DAY
     _, _, date = calendar.date_of(day)
     if date == 1 then
       return instant, true
@@ -293,8 +293,8 @@ end
 
 local function fit_hour(clock, schedule, instant)
   while not schedule.hour[clock:hour(instant)] do
-    local shown = clock:shown(instant)
-    instant = clock:truncate(instant, clock:instant(shown // DAY, shown % DAY // 3600 * 3600)) + 3600
+    local local_seconds = clock:local_seconds(instant)
+    instant = clock:truncate(instant, clock:instant(local_seconds // DAY, local_seconds % DAY // 3600 * 3600)) + 3600
     if clock:hour(instant) == 0 then
       return instant, true
     end
@@ -315,7 +315,7 @@ end
 
 
 local function fit_second(clock, _, instant)
-  local second = clock:shown(instant) % 60
+  local second = clock:local_seconds(instant) % 60
   if second == 0 then
     return instant
   end

@@ -76,11 +76,11 @@ local function check_buckets(buckets, metric_type)
 end
 
 
-local function check_metric(declared)
-  if type(declared) ~= "table" then
+local function check_metric(declaration)
+  if type(declaration) ~= "table" then
     return nil, 'expected a table, as in { type = "gauge", help = "…" }'
   end
-  local metric = host.copy(declared)
+  local metric = host.copy(declaration)
   local problem = names.unknown(metric, fields.metric)
   if not problem and not (type(metric.type) == "string" and names.is_known(metric.type, fields.metric_type)) then
     problem = ('type: expected "counter", "gauge" or "histogram", got %s'):format(names.text(metric.type))
@@ -102,14 +102,14 @@ end
 --- The declared metrics as a list in the order of their names, each { name, type, help, labels, buckets }.
 ---@return table? metrics nil when there is a problem
 ---@return string? problem
-function M.metrics(declared)
-  if declared == nil then
+function M.metrics(declaration)
+  if declaration == nil then
     return {}
-  elseif type(declared) ~= "table" or host.is_kind(declared) then
-    return nil, "metrics: expected a table of metrics by their names, got a " .. type(declared)
+  elseif type(declaration) ~= "table" or host.is_kind(declaration) then
+    return nil, "metrics: expected a table of metrics by their names, got a " .. type(declaration)
   end
   local list, by_name = {}, {}
-  for name, metric in pairs(host.copy(declared)) do
+  for name, metric in pairs(host.copy(declaration)) do
     if not is_name(name) then
       return nil, ("metrics: '%s' is no name of a metric: letters, digits and '_'"):format(names.text(name))
     end
@@ -137,8 +137,8 @@ end
 --- The declared origins, in lower case and without a slash at the end.
 ---@return string[]? origins nil when there is a problem
 ---@return string? problem
-function M.http(declared)
-  local list, problem = list_of(declared, ORIGINS_MAX)
+function M.http(declaration)
+  local list, problem = list_of(declaration, ORIGINS_MAX)
   if problem then
     return nil, "http: " .. problem
   end

@@ -154,8 +154,8 @@ function M.index(kind, keys)
 end
 
 
-local function check_list(declared, field, accepts, expected)
-  local list = declared[field]
+local function check_list(declaration, field, accepts, expected)
+  local list = declaration[field]
   if list == nil then
     return {}
   end
@@ -180,8 +180,8 @@ end
 
 
 -- The entries of `owns`, as { kind =, adopt = }, and their kinds; or nil and the problem.
-local function check_owns(declared)
-  local list, problem = check_list(declared, "owns", function(entry)
+local function check_owns(declaration)
+  local list, problem = check_list(declaration, "owns", function(entry)
     return host.is_kind(entry) or type(entry) == "table"
   end, "kinds")
   local entries, kinds = {}, {}
@@ -235,9 +235,9 @@ end
 
 
 -- A copy of the names that the controller had; or nil and the problem.
-local function check_formerly(declared)
-  local list, problem = check_list(declared, "formerly", function(name) return type(name) == "string" end, "names")
-  local seen = { [declared.name] = true }
+local function check_formerly(declaration)
+  local list, problem = check_list(declaration, "formerly", function(name) return type(name) == "string" end, "names")
+  local seen = { [declaration.name] = true }
   if list and #list > FORMERLY_MAX then
     problem = ("formerly: %d names; at most %d"):format(#list, FORMERLY_MAX)
   end
@@ -247,7 +247,7 @@ local function check_formerly(declared)
       problem = problem or ("formerly[%d]: %s"):format(index, wrong:gsub("^name: ", ""))
     elseif seen[name] then
       problem = problem or ("formerly[%d]: '%s' is %s"):format(index, name,
-        name == declared.name and "the name that it has now" or "there twice")
+        name == declaration.name and "the name that it has now" or "there twice")
     end
     seen[name] = true
   end
@@ -261,19 +261,20 @@ end
 
 
 -- Checks the selections. A script watches one part of a kind, because ctx.get and ctx.list read one cache.
-local function check_selections(declared)
-  if declared.reconciles.metadata_only then
+local function check_selections(declaration)
+  if declaration.reconciles.metadata_only then
     return ("reconciles: %s is metadata_only; a reconcile needs the object's spec and status"):format(
-      tostring(declared.reconciles))
+      tostring(declaration.reconciles))
   end
-  if declared.finalize and (declared.reconciles.labels or declared.reconciles.fields) then
+  if declaration.finalize and (declaration.reconciles.labels or declaration.reconciles.fields) then
     return ("reconciles: a part of %s is selected, and there is finalize: an object that leaves that part would keep "
       .. "its finalizer for ever; watch all of the kind, and look at the labels in reconcile"):format(
-      tostring(declared.reconciles))
+      tostring(declaration.reconciles))
   end
-  local first, watched = { [tostring(declared.reconciles)] = declared.reconciles }, { table.unpack(declared.owns) }
-  for index, watch in ipairs(declared.watches) do
-    watched[#declared.owns + index] = watch.kind
+  local first = { [tostring(declaration.reconciles)] = declaration.reconciles }
+  local watched = { table.unpack(declaration.owns) }
+  for index, watch in ipairs(declaration.watches) do
+    watched[#declaration.owns + index] = watch.kind
   end
   for _, kind in ipairs(watched) do
     local key = tostring(kind)
@@ -282,7 +283,7 @@ local function check_selections(declared)
       return key .. " is there twice with different selections; a script watches one part of a kind"
     end
   end
-  for index, kind in ipairs(declared.uses) do
+  for index, kind in ipairs(declaration.uses) do
     if kind.labels or kind.fields or kind.metadata_only then
       return ("uses[%d]: labels, fields and metadata_only say what of a kind is watched; %s is read by request")
         :format(index, tostring(kind))
@@ -293,7 +294,7 @@ end
 
 -- A kind has one role: it is reconciled, owned or used. In addition, an owned or reconciled kind may be
 -- watched with a function.
-local function check_roles(declared)
+local function check_roles(declaration)
   local roles, count = {}, 0
   local function add(kind, field)
     count = count + 1
@@ -306,14 +307,14 @@ local function check_roles(declared)
     end
     roles[key] = field
   end
-  local problem = add(declared.reconciles, "reconciles")
+  local problem = add(declaration.reconciles, "reconciles")
   for _, field in ipairs { "owns", "uses" } do
-    for _, kind in ipairs(declared[field]) do
+    for _, kind in ipairs(declaration[field]) do
       problem = problem or add(kind, field)
     end
   end
   local watched = {}
-  for _, watch in ipairs(declared.watches) do
+  for _, watch in ipairs(declaration.watches) do
     local key = tostring(watch.kind)
     if watched[key] or roles[key] == "uses" then
       problem = problem or ("%s is in watches and in %s"):format(key, watched[key] or "uses")
@@ -327,21 +328,21 @@ local function check_roles(declared)
 end
 
 
-local function check_rest(declared)
-  if not host.is_kind(declared.reconciles) then
-    return "reconciles: expected a kind of moonloop.kind, got " .. a(declared.reconciles)
+local function check_rest(declaration)
+  if not host.is_kind(declaration.reconciles) then
+    return "reconciles: expected a kind of moonloop.kind, got " .. a(declaration.reconciles)
   end
-  if type(declared.reconcile) ~= "function" then
-    return "reconcile: expected function(object, ctx), got " .. a(declared.reconcile)
+  if type(declaration.reconcile) ~= "function" then
+    return "reconcile: expected function(object, ctx), got " .. a(declaration.reconcile)
   end
-  if declared.finalize ~= nil and type(declared.finalize) ~= "function" then
-    return "finalize: expected function(object, ctx), got " .. a(declared.finalize)
+  if declaration.finalize ~= nil and type(declaration.finalize) ~= "function" then
+    return "finalize: expected function(object, ctx), got " .. a(declaration.finalize)
   end
-  local most = declared.max_concurrent
+  local most = declaration.max_concurrent
   if most ~= nil and (math.type(most) ~= "integer" or most < 1 or most > 10000) then
     return "max_concurrent: expected a whole number from 1 to 10000"
   end
-  local wakes = declared.wakes
+  local wakes = declaration.wakes
   if wakes ~= nil and wakes ~= "all" then
     local nearest = type(wakes) == "string" and names.nearest(wakes, "all")
     return ("wakes: expected \"all\" or nothing, got %s%s"):format(
@@ -351,53 +352,54 @@ end
 
 
 --- Declares a controller; a script returns it.
-function M.controller(declared)
-  if type(declared) ~= "table" then
+function M.controller(declaration)
+  if type(declaration) ~= "table" then
     error("moonloop.controller { … }: expected a table", 2)
   end
-  declared = host.copy(declared)
-  local problem = names.unknown(declared, fields.controller) or check_name(declared.name) or check_rest(declared)
+  declaration = host.copy(declaration)
+  local problem = names.unknown(declaration, fields.controller) or check_name(declaration.name)
+    or check_rest(declaration)
   if problem then
     error("moonloop.controller: " .. problem, 2)
   end
   local checked = {
-    name = declared.name,
-    reconciles = declared.reconciles,
-    reconcile = declared.reconcile,
-    finalize = declared.finalize,
-    max_concurrent = declared.max_concurrent or 1000,
-    wakes = declared.wakes,
+    name = declaration.name,
+    reconciles = declaration.reconciles,
+    reconcile = declaration.reconcile,
+    finalize = declaration.finalize,
+    max_concurrent = declaration.max_concurrent or 1000,
+    wakes = declaration.wakes,
   }
-  checked.when, problem = check_when(declared.when, declared.reconciles)
+  checked.when, problem = check_when(declaration.when, declaration.reconciles)
   if problem then
     error("moonloop.controller: " .. problem, 2)
   end
   for _, field in ipairs { "metrics", "http" } do
-    checked[field], problem = declarations[field](declared[field])
+    checked[field], problem = declarations[field](declaration[field])
     if problem then
       error("moonloop.controller: " .. problem, 2)
     end
   end
-  checked.formerly, problem = check_formerly(declared)
+  checked.formerly, problem = check_formerly(declaration)
   if problem then
     error("moonloop.controller: " .. problem, 2)
   end
   local owned
-  owned, checked.owns = check_owns(declared)
+  owned, checked.owns = check_owns(declaration)
   if not owned then
     error("moonloop.controller: " .. checked.owns, 2)
   end
   for _, field in ipairs { "watches", "uses" } do
     local accepts = field == "watches" and is_watch or host.is_kind
     local expected = field == "watches" and "moonloop.watch(Kind, function)" or "kinds"
-    checked[field], problem = check_list(declared, field, accepts, expected)
+    checked[field], problem = check_list(declaration, field, accepts, expected)
     if problem then
       error("moonloop.controller: " .. problem, 2)
     end
   end
   problem = check_watches(checked.watches) or check_roles(checked) or check_selections(checked)
   if not problem then
-    problem, checked.webhooks = webhooks.check(declared)
+    problem, checked.webhooks = webhooks.check(declaration)
   end
   if problem then
     error("moonloop.controller: " .. problem, 2)

@@ -33,11 +33,11 @@ end
 
 
 -- The keys in order, and a copy of the functions; or nil and the problem.
-local function check_functions(given)
-  if type(given) ~= "table" then
-    return nil, "expected a table of functions, got a " .. type(given)
+local function check_functions(declared_functions)
+  if type(declared_functions) ~= "table" then
+    return nil, "expected a table of functions, got a " .. type(declared_functions)
   end
-  local functions, keys = host.copy(given), {}
+  local functions, keys = host.copy(declared_functions), {}
   for key, make in pairs(functions) do
     if not is_key(key) then
       return nil, ("'%s' is no key of a Secret: letters, digits, '-', '_' and '.', at most %d"):format(
@@ -56,11 +56,11 @@ end
 
 
 -- The namespace of the Secret, or nil and the problem.
-local function check_namespace(given, owner)
-  if given ~= nil and type(given) ~= "string" then
-    return nil, "namespace: expected a string, got a " .. type(given)
+local function check_namespace(wanted, owner)
+  if wanted ~= nil and type(wanted) ~= "string" then
+    return nil, "namespace: expected a string, got a " .. type(wanted)
   end
-  local namespace = given and given ~= "" and given or owner.namespace
+  local namespace = wanted and wanted ~= "" and wanted or owner.namespace
   if namespace == "" then
     return nil, ("say which namespace; a %s has none"):format(owner.kind)
   elseif owner.namespace ~= "" and namespace ~= owner.namespace then

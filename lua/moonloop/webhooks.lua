@@ -111,28 +111,28 @@ end
 
 
 --- Checks the webhooks of a declaration, a copy of its own.
----@param declared table with `reconciles`, which has been checked
+---@param declaration table with `reconciles`, which has been checked
 ---@return string? problem
 ---@return table? checked { default =, validate =, versions =, conversions =, settings = }; nil: there are none
-function M.check(declared)
+function M.check(declaration)
   local checked, problem, convert = { settings = {} }
   for _, field in ipairs { "default", "validate" } do
-    local value = declared[field]
+    local value = declaration[field]
     if value ~= nil and type(value) ~= "function" then
       return ("%s: expected %s, got %s"):format(field,
         field == "default" and "function(object)" or "function(new, old, ctx)", a(value))
     end
     checked[field] = value
   end
-  if declared.convert ~= nil then
-    problem, convert = check_convert(declared.convert, declared.reconciles)
+  if declaration.convert ~= nil then
+    problem, convert = check_convert(declaration.convert, declaration.reconciles)
     if problem then
       return problem
     end
     checked.versions, checked.conversions = convert.versions, convert.conversions
   end
-  if declared.webhooks ~= nil then
-    problem, checked.settings = check_settings(declared.webhooks)
+  if declaration.webhooks ~= nil then
+    problem, checked.settings = check_settings(declaration.webhooks)
     if problem then
       return problem
     elseif not checked.default and not checked.validate then

@@ -52,7 +52,7 @@ end
 --- that it names: "apps/v1/Deployment" → whether its schema is known.
 function M.of_text(file, text, schema_of)
   local parsed = parser.parse(text)
-  local found, told, list = types.new(parsed, schema_of), {}, {}
+  local found, reported_lines, list = types.new(parsed, schema_of), {}, {}
   local any = gives_fields(parsed)
   for _, read in ipairs(parsed.reads) do
     local object = found:of(read.of)
@@ -61,8 +61,8 @@ function M.of_text(file, text, schema_of)
       properties = select(2, types.field(object, read.name))
     end
     local line = properties and problem(file, read, object, properties)
-    if line and not told[line] then
-      told[line] = true
+    if line and not reported_lines[line] then
+      reported_lines[line] = true
       list[#list + 1] = { file = file, text = line }
     end
   end
@@ -127,11 +127,11 @@ function M.schemas(manifests)
 end
 
 
---- @param asked table { files = { { name =, text = }, … }, manifests = those among which are the CRDs }
+--- @param options table { files = { { name =, text = }, … }, manifests = those among which are the CRDs }
 --- @return table list of { file =, text = "database.lua:12: Database of example.com/v1 has no field …" }
-function M.check(asked)
-  local schema_of, problems = M.schemas(asked.manifests), host.json.array {}
-  for _, file in ipairs(asked.files) do
+function M.check(options)
+  local schema_of, problems = M.schemas(options.manifests), host.json.array {}
+  for _, file in ipairs(options.files) do
     local list = M.check_text(file, schema_of)
     table.move(list, 1, #list, #problems + 1, problems)
   end

@@ -63,13 +63,13 @@ end
 
 
 --- The file of stubs.
---- @param asked table { files = { { name =, text = }, … }, manifests = those among which are the CRDs }: the kinds of
+--- @param options table { files = { { name =, text = }, … }, manifests = those among which are the CRDs }: the kinds of
 ---   the CRDs, and those that the texts name
 --- @return table { text =, unknown = list of the kinds whose schema is not known: "example.com/v1/Thing" }
-function M.render(asked)
-  local schema_of, kinds = fields.schemas(asked.manifests)
+function M.render(options)
+  local schema_of, kinds = fields.schemas(options.manifests)
   local out, unknown = { classes = {} }, {}
-  for _, file in ipairs(asked.files) do
+  for _, file in ipairs(options.files) do
     local _, named = fields.check_text(file, schema_of)
     for kind in pairs(named) do
       kinds[kind] = true

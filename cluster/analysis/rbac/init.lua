@@ -155,26 +155,26 @@ local function add_events(documents, flags, has_cluster_scoped)
 end
 
 
---- @param asked table scripts: as rules.of takes them; manifests: of the CRDs; flags: account
+--- @param options table scripts: as rules.of takes them; manifests: of the CRDs; flags: account
 ---   { name =, namespace = }, configmaps, namespaces, binds, leader_elect, shard, lease_name, lease_namespace,
 ---   cert_secret; title: of the file
 --- @return table { yaml = text, problems = lines }; without yaml: it cannot be made
-function M.render(asked)
-  local documents, notes, has_cluster_scoped, flags = {}, {}, false, asked.flags
-  local resource_of, problems = kinds.reader(asked.manifests)
-  if #asked.scripts > 0 then
+function M.render(options)
+  local documents, notes, has_cluster_scoped, flags = {}, {}, false, options.flags
+  local resource_of, problems = kinds.reader(options.manifests)
+  if #options.scripts > 0 then
     documents[1] = manifest.account(flags.account)
   end
-  for _, script in ipairs(asked.scripts) do
+  for _, script in ipairs(options.scripts) do
     local list, wrong = rules.of(script, resource_of, flags.binds, notes)
     table.move(wrong, 1, #wrong, #problems + 1, problems)
     local others = add_controller(documents, flags.account.name .. "-" .. script.name, list, flags)
     has_cluster_scoped = others or has_cluster_scoped
   end
-  if #asked.scripts > 0 then
+  if #options.scripts > 0 then
     add_events(documents, flags, has_cluster_scoped)
   end
-  local own, others = of_webhooks(asked.scripts, resource_of, flags)
+  local own, others = of_webhooks(options.scripts, resource_of, flags)
   if own then
     local name = flags.account.name .. "-webhooks"
     documents[#documents + 1] = manifest.role(name, flags.account.namespace, own, flags.account)
@@ -186,7 +186,7 @@ function M.render(asked)
   if #problems > 0 then
     return { problems = problems }
   end
-  return { yaml = manifest.file(asked.title, documents), problems = notes }
+  return { yaml = manifest.file(options.title, documents), problems = notes }
 end
 
 

@@ -60,7 +60,7 @@ end
 --- @return table list of { type = "name"|"string"|"number"|"symbol", text =, line = }; strings with their escapes as
 ---   they stand
 function M.tokens(text)
-  local list, at, line, counted = {}, 1, 1, 1
+  local list, at, line, counted_to = {}, 1, 1, 1
   while true do
     at = text:find("%S", at)
     if not at then
@@ -68,7 +68,7 @@ function M.tokens(text)
     elseif text:find("^%-%-", at) then
       at = skip_comment(text, at)
     else
-      line, counted = line + select(2, text:sub(counted, at - 1):gsub("\n", "")), at
+      line, counted_to = line + select(2, text:sub(counted_to, at - 1):gsub("\n", "")), at
       local kind, content, next_at = token_at(text, at)
       list[#list + 1], at = { type = kind, text = content, line = line }, next_at
     end

@@ -141,13 +141,13 @@ end
 
 
 local function drop_empty(rules)
-  local kept = {}
+  local unique_rules = {}
   for _, rule in ipairs(rules) do
     if next(rule.verbs) then
-      kept[#kept + 1] = rule
+      unique_rules[#unique_rules + 1] = rule
     end
   end
-  return kept
+  return unique_rules
 end
 
 

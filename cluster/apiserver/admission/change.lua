@@ -2,14 +2,14 @@
 ---
 --- Rules: apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go, plugin/policy/mutating/dispatcher.go.
 local host = require "cluster.host"
-local shape = require "cluster.apiserver.shape"
-local stored = require "cluster.apiserver.stored"
+local prune_and_default = require "cluster.apiserver.prune_and_default"
+local versioned_storage = require "cluster.apiserver.versioned_storage"
 
 
 -- The write's object becomes `object`, as `res` has it.
 local function replace(attributes, object, res)
-  if res ~= attributes.res and not attributes.request.presented then
-    object = stored.converted(attributes.request, object, res, attributes.res)
+  if res ~= attributes.res and not attributes.request.admission_view then
+    object = versioned_storage.convert_or_raise(attributes.request, object, res, attributes.res)
   end
   for key in pairs(attributes.object) do
     attributes.object[key] = nil
@@ -24,9 +24,9 @@ end
 --- @param before table the object as it was  @param object table what it became; both as `res` has them
 --- @return boolean|nil changed, or nil and why the object does not fit its kind
 return function(attributes, before, object, res)
-  local known, refused = shape(attributes.request.presented and {} or res, object)
-  if not known then
-    return nil, refused
+  local unknown_paths, why = prune_and_default(attributes.request.admission_view and {} or res, object)
+  if not unknown_paths then
+    return nil, why
   end
   local changed = not host.json.equal(before, object)
   replace(attributes, object, res)

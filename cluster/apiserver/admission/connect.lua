@@ -14,7 +14,7 @@ end
 --- @param options table of the connection, with kind and apiVersion; webhooks may change it
 --- @return table|nil status when it is forbidden
 function M.ask(request, options)
-  request.presented = { kind = { group = "", version = "v1", kind = options.kind }, of = same }
+  request.admission_view = { kind = { group = "", version = "v1", kind = options.kind }, of = same }
   return admission.mutating(request, "CONNECT", options, nil, {})
     or admission.validating(request, "CONNECT", options, nil, {})
 end

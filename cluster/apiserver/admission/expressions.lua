@@ -131,11 +131,11 @@ local function mistyped(type, wanted)
   for i, other in ipairs(wanted) do
     names[i] = shown_type(other)
   end
-  local shown = shown_type(type)
+  local type_text = shown_type(type)
   if #names == 1 then
-    return ("must evaluate to %s but got %s"):format(names[1], shown)
+    return ("must evaluate to %s but got %s"):format(names[1], type_text)
   end
-  return ("must evaluate to one of [%s] but got %s"):format(table.concat(names, " "), shown)
+  return ("must evaluate to one of [%s] but got %s"):format(table.concat(names, " "), type_text)
 end
 
 

@@ -22,9 +22,9 @@
 ---   name, namespace   "" for none   user: { name, groups, uid, extra }
 ---   request, server
 ---
---- A part whose objects are of another kind than its resource, as a Scale is, says so beforehand: request.presented =
---- { kind = { group, version, kind }, of = function(object) → what plugins see }. A request with `admitted` passes
---- without being asked.
+--- A part whose objects are of another kind than its resource, as a Scale is, says so beforehand:
+--- request.admission_view = { kind = { group, version, kind }, of = function(object) → what plugins see }. No plugin is
+--- asked about a request with `skips_admission`.
 ---
 --- Rules: apiserver/pkg/endpoints/handlers/{create,update,patch,delete}.go, apiserver/pkg/registry/rest/create.go,
 --- apiserver/pkg/admission/plugin/webhook/predicates/rules (the exempt group).
@@ -60,16 +60,16 @@ end
 --- The attributes of a write.
 --- @param settings table the options of the verb, as options.lua has them
 function M.attributes(request, operation, object, old, settings)
-  local res, meta, presented = request.res, (object or old or NONE).metadata or NONE, request.presented
+  local res, meta, view = request.res, (object or old or NONE).metadata or NONE, request.admission_view
   -- The deletions of a deletecollection have no name, as on the real server.
   local name = request.name or object and meta.name or ""
-  if presented then
-    object, old = object and presented.of(object), old and presented.of(old)
+  if view then
+    object, old = object and view.of(object), old and view.of(old)
   end
   return {
     operation = operation, object = object, old = old, settings = settings, options = OPTIONS[operation],
     dry_run = settings.dry_run == true, manager = settings.manager,
-    kind = presented and presented.kind or { group = res.group, version = res.version, kind = res.kind },
+    kind = view and view.kind or { group = res.group, version = res.version, kind = res.kind },
     res = res, subresource = request.subresource or "", name = name,
     namespace = res.namespaced and (request.namespace or meta.namespace) or res.id == "namespaces" and meta.name or "",
     user = request.user, request = request, server = request.server,
@@ -80,7 +80,7 @@ end
 local function pass(plugins, request, operation, object, old, settings)
   local attributes
   for _, plugin in ipairs(plugins) do
-    if is_active(plugin, request.server) and request.res.group ~= EXEMPT and not request.admitted then
+    if is_active(plugin, request.server) and request.res.group ~= EXEMPT and not request.skips_admission then
       attributes = attributes or M.attributes(request, operation, object, old, settings)
       local failure = plugin.check(attributes)
       if failure then

@@ -5,7 +5,7 @@
 local label_selector = require "cluster.apiserver.selector.label_selector"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
-local stored = require "cluster.apiserver.stored"
+local versioned_storage = require "cluster.apiserver.versioned_storage"
 
 local M = {}
 
@@ -162,10 +162,10 @@ end
 --- An object of a write as another version of its resource has it; see stored.converted.
 --- @param res table|nil description as M.resources gave it
 function M.version_of(object, res, attributes)
-  if not object or res == attributes.res or attributes.request.presented then
+  if not object or res == attributes.res or attributes.request.admission_view then
     return object
   end
-  return stored.converted(attributes.request, object, attributes.res, res)
+  return versioned_storage.convert_or_raise(attributes.request, object, attributes.res, res)
 end
 
 

@@ -6,7 +6,7 @@ local last_applied = require "cluster.apiserver.apply.last_applied"
 local merge = require "cluster.apiserver.apply.merge"
 local owners = require "cluster.apiserver.apply.owners"
 local prune = require "cluster.apiserver.apply.prune"
-local reset = require "cluster.apiserver.apply.reset"
+local reset_fields = require "cluster.apiserver.apply.reset_fields"
 local set = require "cluster.apiserver.apply.set"
 local status = require "cluster.apiserver.status"
 local transfer = require "cluster.apiserver.apply.transfer"
@@ -48,12 +48,12 @@ local function check_live(live, res, kind)
   if not problem then
     return nil
   end
-  local shown = show_object(live, show_kind { apiVersion = res.api_version, kind = res.kind })
+  local object_text = show_object(live, show_kind { apiVersion = res.api_version, kind = res.kind })
   if live.metadata.managedFields then
-    return status.unknown(("failed to create typed live object %s: %s"):format(shown, problem))
+    return status.unknown(("failed to create typed live object %s: %s"):format(object_text, problem))
   end
   return status.unknown("failed to create manager for existing fields: "
-    .. ("failed to convert new object %s to smd typed: %s"):format(shown, problem))
+    .. ("failed to convert new object %s to smd typed: %s"):format(object_text, problem))
 end
 
 
@@ -91,17 +91,17 @@ end
 
 -- The owners of `live`, an object without managedFields; what nobody owns is given to one who stands for the past.
 local function owners_of(live, bare, res, options)
-  local known = owners.read(live.metadata.managedFields, true)
-  if not known then
+  local owners_by_id = owners.read(live.metadata.managedFields, true)
+  if not owners_by_id then
     return nil, status.unknown("failed to decode managed fields")
   end
-  if next(known) == nil then
+  if next(owners_by_id) == nil then
     local past = { manager = BEFORE_FIRST_APPLY, subresource = options.subresource, time = options.time }
     local compared = versions.new(res, past)
     compared:between(nil, bare)
-    update.track(known, compared, res, past)
+    update.track(owners_by_id, compared, res, past)
   end
-  return known
+  return owners_by_id
 end
 
 
@@ -111,32 +111,32 @@ local function left_conflicts(conflicts, live, res, options)
   if not allowed then
     return conflicts
   end
-  local left = {}
+  local remaining = {}
   for id, paths in pairs(conflicts) do
     paths = set.difference(paths, allowed)
-    left[id] = next(paths) ~= nil and paths or nil
+    remaining[id] = next(paths) ~= nil and paths or nil
   end
-  return next(left) ~= nil and left or nil
+  return next(remaining) ~= nil and remaining or nil
 end
 
 
 -- Settles owners and conflicts between `live` and `object`, the merged and pruned one.
-local function settle(known, self, live, object, compared, res, options)
+local function settle(owners_by_id, self, live, object, compared, res, options)
   compared:between(live, object)
-  local conflicts = not options.force and transfer.conflicts(known, self, compared)
+  local conflicts = not options.force and transfer.conflicts(owners_by_id, self, compared)
   conflicts = conflicts and left_conflicts(conflicts, live, res, options)
   if conflicts then
-    return conflict.status(known, conflicts)
+    return conflict.status(owners_by_id, conflicts)
   end
-  transfer.take(known, self, compared)
+  transfer.take(owners_by_id, self, compared)
 end
 
 
 -- Gives `self` its new set. @return table|nil the owner that it was before
-local function claim(known, self, applied, res, options)
-  local before = known[self]
-  local paths = set.without(walk.paths(types.of(res.schema), applied), reset.of(res, options.subresource))
-  known[self] = {
+local function claim(owners_by_id, self, applied, res, options)
+  local before = owners_by_id[self]
+  local paths = set.without(walk.paths(types.of(res.schema), applied), reset_fields.of(res, options.subresource))
+  owners_by_id[self] = {
     manager = options.manager,
     operation = "Apply",
     version = res.api_version,
@@ -148,11 +148,11 @@ local function claim(known, self, applied, res, options)
 end
 
 
-local function strip(known, self)
-  local owner = known[self]
-  local paths = owner and set.difference(owner.set, reset.STRIPPED)
+local function strip(owners_by_id, self)
+  local owner = owners_by_id[self]
+  local paths = owner and set.difference(owner.set, reset_fields.STRIPPED)
   if paths and next(paths) == nil then
-    known[self] = nil
+    owners_by_id[self] = nil
   elseif paths then
     owner.set = paths
   end
@@ -162,32 +162,32 @@ end
 local function run(live, applied, res, options)
   local kind = types.of(res.schema)
   local bare = without_owners(live)
-  local known, failure = owners_of(live, bare, res, options)
+  local owners_by_id, failure = owners_of(live, bare, res, options)
   failure = failure or check(applied, res, kind) or check_live(live, res, kind)
   if failure then
     return nil, failure
   end
   local compared = versions.new(res, options)
-  transfer.reconcile(known, res, compared)
+  transfer.reconcile(owners_by_id, res, compared)
   local self = owners.identifier(options.manager, "Apply", res.api_version, options.subresource)
-  local last = claim(known, self, applied, res, options)
-  local object = prune(compared, res.api_version, merge.merge(kind, bare, applied), known, last)
-  failure = settle(known, self, bare, object, compared, res, options)
+  local last = claim(owners_by_id, self, applied, res, options)
+  local object = prune(compared, res.api_version, merge.merge(kind, bare, applied), owners_by_id, last)
+  failure = settle(owners_by_id, self, bare, object, compared, res, options)
   if failure then
     return nil, failure
   end
   if json.equal(bare, object) then
     object = bare
-  elseif known[self] then
-    known[self].time = options.time
+  elseif owners_by_id[self] then
+    owners_by_id[self].time = options.time
   end
-  strip(known, self)
+  strip(owners_by_id, self)
   if options.manager == last_applied.MANAGER then
     last_applied.refresh(object, applied)
   end
   object = json.copy(object)
   object.metadata = object.metadata or {}
-  object.metadata.managedFields = owners.write(known)
+  object.metadata.managedFields = owners.write(owners_by_id)
   return object
 end
 

@@ -12,21 +12,21 @@ local M = {}
 
 local function track(old, new, res, options)
   local meta = new.metadata
-  local given, kept = meta.managedFields, owners.are_kept(old, new, options.subresource)
+  local managed_fields, are_kept = meta.managedFields, owners.are_kept(old, new, options.subresource)
   -- The list itself is nobody's: the same table in both is not walked into.
   meta.managedFields = old and old.metadata.managedFields
   local compared = versions.new(res, options)
   compared:between(old, new)
   local changed, removed = compared:changes(res.api_version)
-  if kept and old and res.builtin and next(changed) == nil and next(removed) == nil then
+  if are_kept and old and res.builtin and next(changed) == nil and next(removed) == nil then
     return old.metadata.managedFields
   end
-  local known = owners.of_write(old, given, kept)
-  if old and next(known) == nil then
+  local owners_by_id = owners.of_write(old, managed_fields, are_kept)
+  if old and next(owners_by_id) == nil then
     return nil
   end
-  update.track(known, compared, res, options)
-  return owners.write(known)
+  update.track(owners_by_id, compared, res, options)
+  return owners.write(owners_by_id)
 end
 
 

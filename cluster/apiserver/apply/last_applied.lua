@@ -48,10 +48,10 @@ function M.refresh(object, applied)
     return
   end
   applied = host.json.copy(applied)
-  local given = annotations_of(applied)
-  if next(given) ~= nil then
-    given[ANNOTATION] = nil
-    if next(given) == nil then
+  local applied_annotations = annotations_of(applied)
+  if next(applied_annotations) ~= nil then
+    applied_annotations[ANNOTATION] = nil
+    if next(applied_annotations) == nil then
       applied.metadata.annotations = nil
     end
   end

@@ -82,20 +82,20 @@ end
 
 --- Returns true if a write leaves the list of owners to the server: it brings no list, or the one that it has read.
 function M.are_kept(old, new, subresource)
-  local given = new.metadata.managedFields
-  return subresource ~= nil or given == nil or given == json.null
-    or (old ~= nil and json.equal(given, old.metadata.managedFields or json.null))
+  local managed_fields = new.metadata.managedFields
+  return subresource ~= nil or managed_fields == nil or managed_fields == json.null
+    or (old ~= nil and json.equal(managed_fields, old.metadata.managedFields or json.null))
 end
 
 
---- The owners to go on from after `old` (nil: nothing was there), when a write brings the list `given`, which counts
---- unless it is `kept`; see are_kept.
-function M.of_write(old, given, kept)
-  if not kept then
-    if M.is_reset(given) then
+--- The owners to go on from after `old` (nil: nothing was there), when a write brings the list `managed_fields`. It
+--- counts unless those of `old` are kept; see are_kept.
+function M.of_write(old, managed_fields, are_kept)
+  if not are_kept then
+    if M.is_reset(managed_fields) then
       return {}
     end
-    local owners = M.read(given, false)
+    local owners = M.read(managed_fields, false)
     if owners and next(owners) ~= nil then
       return owners
     end

@@ -7,9 +7,9 @@ local walk = require "cluster.apiserver.apply.walk"
 
 
 -- The owned fields by version; and the list of these versions, with `first` in front.
-local function owned_by_version(known, first)
+local function owned_by_version(owners_by_id, first)
   local owned, order = {}, {}
-  for _, owner in pairs(known) do
+  for _, owner in pairs(owners_by_id) do
     if not owned[owner.version] then
       owned[owner.version] = {}
       order[#order + 1] = owner.version
@@ -32,14 +32,14 @@ end
 
 
 -- Puts back of `merged` what is owned. @return table pruned, of the version `at` like both
-local function add_owned(versions, at, merged, pruned, known)
-  local owned, order = owned_by_version(known, at)
+local function add_owned(versions, at, merged, pruned, owners_by_id)
+  local owned, order = owned_by_version(owners_by_id, at)
   for _, version in ipairs(order) do
     local kind = versions:kind(version)
-    local whole, left = versions:convert(merged, at, version), versions:convert(pruned, at, version)
-    local kept = set.union(paths_of(kind, left), set.with_fields(owned[version], kind))
-    left = merge.remove(kind, whole, set.difference(paths_of(kind, whole), kept)) or {}
-    pruned = versions:convert(left, version, at)
+    local whole, remaining = versions:convert(merged, at, version), versions:convert(pruned, at, version)
+    local retained_paths = set.union(paths_of(kind, remaining), set.with_fields(owned[version], kind))
+    remaining = merge.remove(kind, whole, set.difference(paths_of(kind, whole), retained_paths)) or {}
+    pruned = versions:convert(remaining, version, at)
   end
   return pruned
 end
@@ -47,16 +47,16 @@ end
 
 --- @param versions table of versions.lua  @param own string the version of the object
 --- @param merged table the object, which is not changed
---- @param known table owners by identifier, the applier with its new set
+--- @param owners_by_id table owners by identifier, the applier with its new set
 --- @param last table|nil the owner that the applier was before
 --- @return table the object, which shares parts with `merged`
-return function(versions, own, merged, known, last)
+return function(versions, own, merged, owners_by_id, last)
   if not last or next(last.set) == nil then
     return merged
   end
   local at, kind = last.version, versions:kind(last.version)
   local whole, before = versions:convert(merged, own, at), set.with_fields(last.set, kind)
-  local pruned = add_owned(versions, at, whole, merge.remove(kind, whole, before) or {}, known)
+  local pruned = add_owned(versions, at, whole, merge.remove(kind, whole, before) or {}, owners_by_id)
   local gone = set.difference(paths_of(kind, whole), paths_of(kind, pruned))
   return versions:convert(merge.remove(kind, whole, set.intersection(gone, before)) or {}, at, own)
 end

@@ -41,9 +41,9 @@ end
 
 
 -- The owners of a Scale, out of those of the object that have its replicas.
-local function to_scale(known, path)
+local function to_scale(owners_by_id, path)
   local result = {}
-  for _, owner in pairs(known) do
+  for _, owner in pairs(owners_by_id) do
     if set.has(owner.set, path) then
       local id = owners.identifier(owner.manager, owner.operation, SCALE.api_version, owner.subresource)
       local same = owners.with_set(owner, set.of(REPLICAS))
@@ -56,22 +56,22 @@ end
 
 
 -- The owners of the object, out of what they were and of those of its Scale now.
-local function to_object(known, scaled, path, res)
+local function to_object(owners_by_id, scaled, path, res)
   local result = {}
-  for id, owner in pairs(known) do
-    local kept = owner
+  for id, owner in pairs(owners_by_id) do
+    local remaining_owner = owner
     if set.has(owner.set, path) and scaled[id] then
       scaled[id] = nil
     elseif set.has(owner.set, path) then
       local rest = set.difference(owner.set, set.of(path))
-      kept = next(rest) ~= nil and owners.with_set(owner, rest) or nil
+      remaining_owner = next(rest) ~= nil and owners.with_set(owner, rest) or nil
     end
-    result[id] = kept
+    result[id] = remaining_owner
   end
   for id, owner in pairs(scaled) do
     if set.has(owner.set, REPLICAS) then
       local gained = owners.with_set(owner, set.of(path))
-      gained.version, gained.time = res.api_version, known[id] and known[id].time
+      gained.version, gained.time = res.api_version, owners_by_id[id] and owners_by_id[id].time
       result[id] = gained
     end
   end
@@ -82,17 +82,17 @@ end
 --- As update_managers of init.lua, for a write through the scale subresource; `old` and `new` are the objects scaled.
 function M.update_managers(old, new, res, options)
   local path = path_of(res)
-  local known = owners.read(old.metadata.managedFields, true)
-  if not known then
+  local owners_by_id = owners.read(old.metadata.managedFields, true)
+  if not owners_by_id then
     return
   end
-  local scaled = to_scale(known, path)
+  local scaled = to_scale(owners_by_id, path)
   if next(scaled) ~= nil then
     local compared = versions.new(SCALE, { subresource = options.subresource })
     compared:between(scale_of(old, path), scale_of(new, path))
     update.track(scaled, compared, SCALE, options)
   end
-  new.metadata.managedFields = owners.write(to_object(known, scaled, path, res))
+  new.metadata.managedFields = owners.write(to_object(owners_by_id, scaled, path, res))
 end
 
 

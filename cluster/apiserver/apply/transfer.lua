@@ -55,17 +55,17 @@ local function reconcile(kind, node)
 end
 
 
---- Brings the sets of `known` (owners by identifier, changed in place) to what the schemas of `res` are today: owners
---- in versions that are no more go, paths below what is one leaf now become that leaf.
+--- Brings the sets of `owners_by_id` (changed in place) to what the schemas of `res` are today: owners in versions that
+--- are no more go, paths below what is one leaf now become that leaf.
 --- @param versions table of versions.lua
-function M.reconcile(known, res, versions)
-  for id, owner in pairs(known) do
+function M.reconcile(owners_by_id, res, versions)
+  for id, owner in pairs(owners_by_id) do
     if not is_version(res, owner.version) then
-      known[id] = nil
+      owners_by_id[id] = nil
     elseif not res.builtin then
       local paths = reconcile(versions:kind(owner.version), owner.set)
       if paths ~= owner.set then
-        known[id] = owners.with_set(owner, paths)
+        owners_by_id[id] = owners.with_set(owner, paths)
       end
     end
   end
@@ -73,9 +73,9 @@ end
 
 
 --- The paths that others than the owner `self` have in what changed: identifier → set; nil for none.
-function M.conflicts(known, self, versions)
+function M.conflicts(owners_by_id, self, versions)
   local found
-  for id, owner in pairs(known) do
+  for id, owner in pairs(owners_by_id) do
     if id ~= self then
       local shared = set.intersection(owner.set, (versions:changes(owner.version)))
       if next(shared) ~= nil then
@@ -89,17 +89,17 @@ end
 
 
 --- Takes from all owners but `self` what has changed, and what is gone. Owners who have nothing left go.
-function M.take(known, self, versions)
-  for id, owner in pairs(known) do
+function M.take(owners_by_id, self, versions)
+  for id, owner in pairs(owners_by_id) do
     local paths = owner.set
     if id ~= self then
       local changed, removed = versions:changes(owner.version)
       paths = set.difference(set.difference(paths, set.intersection(paths, changed)), removed)
     end
     if next(paths) == nil then
-      known[id] = nil
+      owners_by_id[id] = nil
     elseif paths ~= owner.set then
-      known[id] = owners.with_set(owner, paths)
+      owners_by_id[id] = owners.with_set(owner, paths)
     end
   end
 end

@@ -1,7 +1,7 @@
 --- Owners after a write that is not an apply: the writer becomes the owner of the fields that it changed.
 --- Rules: apimachinery/pkg/util/managedfields/internal/{managedfieldsupdater,capmanagers,skipnonapplied}.go.
 local owners = require "cluster.apiserver.apply.owners"
-local reset = require "cluster.apiserver.apply.reset"
+local reset_fields = require "cluster.apiserver.apply.reset_fields"
 local set = require "cluster.apiserver.apply.set"
 local transfer = require "cluster.apiserver.apply.transfer"
 
@@ -12,9 +12,9 @@ local ANCIENT = "ancient-changes"
 
 
 -- The owners that update, the oldest first: a list of identifiers.
-local function updaters_of(known)
+local function updaters_of(owners_by_id)
   local ids = {}
-  for id, owner in pairs(known) do
+  for id, owner in pairs(owners_by_id) do
     if owner.operation == "Update" then
       ids[#ids + 1] = id
     end
@@ -23,7 +23,7 @@ local function updaters_of(known)
     return ids
   end
   table.sort(ids, function(a, b)
-    local earlier, later = known[a].time or "", known[b].time or ""
+    local earlier, later = owners_by_id[a].time or "", owners_by_id[b].time or ""
     if earlier ~= later then
       return earlier < later
     end
@@ -34,25 +34,25 @@ end
 
 
 -- Puts the oldest updaters together, those of one version as one owner, until there are few enough.
-local function cap(known)
-  local ids = updaters_of(known)
+local function cap(owners_by_id)
+  local ids = updaters_of(owners_by_id)
   local count, first_of = #ids, {}
   for _, id in ipairs(ids) do
     if count <= MAX_UPDATERS then
       return
     end
-    local owner = known[id]
+    local owner = owners_by_id[id]
     local first = first_of[owner.version]
     if not first then
       first_of[owner.version] = id
     else
       local bucket = owners.identifier(ANCIENT, "Update", owner.version)
-      local paths = (known[bucket] or known[first]).set
-      if not known[bucket] then
-        known[first] = nil
+      local paths = (owners_by_id[bucket] or owners_by_id[first]).set
+      if not owners_by_id[bucket] then
+        owners_by_id[first] = nil
       end
-      known[id] = nil
-      known[bucket] = {
+      owners_by_id[id] = nil
+      owners_by_id[bucket] = {
         manager = ANCIENT, operation = "Update", version = owner.version, time = owner.time,
         set = set.union(owner.set, paths),
       }
@@ -62,11 +62,11 @@ local function cap(known)
 end
 
 
-local function gain(known, paths, res, options)
+local function gain(owners_by_id, paths, res, options)
   local manager = options.manager ~= "" and options.manager or "unknown"
   local id = owners.identifier(manager, "Update", res.api_version, options.subresource)
-  local before = known[id]
-  known[id] = {
+  local before = owners_by_id[id]
+  owners_by_id[id] = {
     manager = manager,
     operation = "Update",
     version = res.api_version,
@@ -77,22 +77,22 @@ local function gain(known, paths, res, options)
 end
 
 
---- Changes `known` (owners by identifier) to what holds after a write.
+--- Changes `owners_by_id` (owners by identifier) to what holds after a write.
 --- @param versions table of versions.lua, between the objects before and after the write
 --- @param options table { manager =, subresource =, time = }
-function M.track(known, versions, res, options)
+function M.track(owners_by_id, versions, res, options)
   local changed, removed = versions:changes(res.api_version)
-  if next(known) ~= nil then
-    transfer.reconcile(known, res, versions)
+  if next(owners_by_id) ~= nil then
+    transfer.reconcile(owners_by_id, res, versions)
     if next(changed) ~= nil or next(removed) ~= nil then
-      transfer.take(known, nil, versions)
+      transfer.take(owners_by_id, nil, versions)
     end
   end
-  changed = set.difference(changed, reset.STRIPPED)
+  changed = set.difference(changed, reset_fields.STRIPPED)
   if next(changed) ~= nil then
-    gain(known, changed, res, options)
+    gain(owners_by_id, changed, res, options)
   end
-  cap(known)
+  cap(owners_by_id)
 end
 
 

@@ -34,8 +34,8 @@ local function scalar_problem(scalar, value)
     name = name or (type(value) == "table" and (json.is_array(value) and "[]interface {}" or "map[string]interface {}"))
     return name and "expected numeric (int or float), got " .. name
   elseif scalar == "string" then
-    local shown = type(value) ~= "string" and gofmt.syntax(value)
-    return shown and "expected string, got &value.valueUnstructured{Value:" .. shown .. "}"
+    local go_text = type(value) ~= "string" and gofmt.syntax(value)
+    return go_text and "expected string, got &value.valueUnstructured{Value:" .. go_text .. "}"
   elseif scalar == "boolean" then
     return type(value) ~= "boolean" and "expected boolean, got &{" .. gofmt.plain(value) .. "}"
   end

@@ -5,7 +5,7 @@
 --- merge/update.go (Converter), apimachinery/pkg/util/managedfields/internal/versionconverter.go.
 local builtin = require "cluster.apiserver.schema.builtin"
 local host = require "cluster.host"
-local reset = require "cluster.apiserver.apply.reset"
+local reset_fields = require "cluster.apiserver.apply.reset_fields"
 local set = require "cluster.apiserver.apply.set"
 local typed = require "cluster.apiserver.schema.typed"
 local types = require "cluster.apiserver.apply.types"
@@ -20,10 +20,11 @@ M.__index = M
 --- @param options table { subresource =, versions = its descriptions, nil: the one; convert = function(object, from,
 ---   to) that returns the object of one description as another one has it; it may wait, and raise a status }
 function M.new(res, options)
-  local self = setmetatable({ res = res, options = options, known = { [res.api_version] = res }, compared = {} }, M)
+  local by_version = { [res.api_version] = res }
+  local self = setmetatable({ res = res, options = options, by_version = by_version, compared = {} }, M)
   for _, other in ipairs(options.convert and options.versions or {}) do
     if other.api_version ~= res.api_version then
-      self.known[other.api_version] = other
+      by_version[other.api_version] = other
     end
   end
   return self
@@ -31,7 +32,7 @@ end
 
 
 local function description(self, version)
-  return self.known[version] or self.res
+  return self.by_version[version] or self.res
 end
 
 
@@ -81,7 +82,7 @@ function M:changes(version)
   local found = self.compared[name]
   if not found then
     local changed, removed = walk.compare(self:kind(name), both(self, name))
-    local left_out = reset.of(self.res, self.options.subresource)
+    local left_out = reset_fields.of(self.res, self.options.subresource)
     if next(left_out) ~= nil then
       changed, removed = set.without(changed, left_out), set.without(removed, left_out)
     end

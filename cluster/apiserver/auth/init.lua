@@ -5,17 +5,17 @@
 ---   local allowed, reason = auth:authorize(user, request)
 ---
 --- A user is { name =, uid =, groups = a list, extra = name → list }. Tokens come from the server's settings (token
---- → user), or are those of service accounts (accounts.lua); a client's certificate has been verified by who took the
---- request. As in the real server, there is no anonymous user where everybody may do everything: a request without a
---- token gets 401.
+--- → user), or are those of service accounts (service_account_tokens.lua); who took the request has verified the
+--- client's certificate. As in the real server, there is no anonymous user where everybody may do everything: a request
+--- without a token gets 401.
 --- Rules: apiserver/pkg/authentication/request/{x509/x509.go,bearertoken/bearertoken.go},
 --- kubernetes/pkg/controlplane/apiserver/options (the list of authenticators and authorizers).
-local accounts = require "cluster.apiserver.auth.accounts"
 local bootstrap = require "cluster.apiserver.auth.bootstrap"
 local denial = require "cluster.apiserver.auth.denial"
 local host = require "cluster.host"
 local impersonation = require "cluster.apiserver.auth.impersonation"
 local rbac = require "cluster.apiserver.auth.rbac"
+local service_account_tokens = require "cluster.apiserver.auth.service_account_tokens"
 local status = require "cluster.apiserver.status"
 
 local M = {}
@@ -26,7 +26,7 @@ Auth.__index = Auth
 local ANONYMOUS = { name = "system:anonymous", groups = { "system:unauthenticated" } }
 local KNOWN = "system:authenticated"
 local CREDENTIAL = "authentication.kubernetes.io/credential-id"
-local AUDIENCES = { accounts.ISSUER }
+local AUDIENCES = { service_account_tokens.ISSUER }
 
 
 -- The user of the settings, with the group that everybody has who is known, once.
@@ -60,7 +60,7 @@ function Auth:user_of(token, audiences)
     return self.accounts:user(token, audiences)
   end
   for _, audience in ipairs(audiences) do
-    if audience == accounts.ISSUER then
+    if audience == service_account_tokens.ISSUER then
       return user, { audience }
     end
   end
@@ -159,7 +159,7 @@ end
 function M.new(server)
   local self = setmetatable({
     server = server, settings = server.settings, users = {}, rbac = rbac.new(server.store),
-    accounts = accounts.new(server, server.settings.token_key),
+    accounts = service_account_tokens.new(server, server.settings.token_key),
   }, Auth)
   for token, user in pairs(server.settings.tokens or {}) do
     self.users[token] = complete(user)

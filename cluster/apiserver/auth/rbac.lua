@@ -105,15 +105,15 @@ local function source_of(user, binding, namespace)
 end
 
 
-local function add_rules(self, granted, user, namespace)
+local function add_rules(self, grants, user, namespace)
   for _, binding in ipairs(bindings_of(self, namespace)) do
     local source = source_of(user, binding, namespace)
     if source then
       local found, why = self:rules_of(binding.roleRef, namespace)
-      granted.problems[#granted.problems + 1] = why
+      grants.problems[#grants.problems + 1] = why
       for _, rule in ipairs(found or {}) do
-        granted.rules[#granted.rules + 1] = rule
-        granted.sources[#granted.sources + 1] = source
+        grants.rules[#grants.rules + 1] = rule
+        grants.sources[#grants.sources + 1] = source
       end
     end
   end
@@ -156,13 +156,13 @@ end
 
 --- @return boolean allowed, string reason "" when there is nothing to say
 function M:authorize(user, attributes)
-  local granted = self:granted_to(user, attributes.is_resource and attributes.namespace or "")
-  for i, rule in ipairs(granted.rules) do
+  local grants = self:granted_to(user, attributes.is_resource and attributes.namespace or "")
+  for i, rule in ipairs(grants.rules) do
     if rules.allows(rule, attributes) then
-      return true, "RBAC: allowed by " .. granted.sources[i]
+      return true, "RBAC: allowed by " .. grants.sources[i]
     end
   end
-  return false, granted.problems[1] and "RBAC: " .. aggregate(granted.problems) or ""
+  return false, grants.problems[1] and "RBAC: " .. aggregate(grants.problems) or ""
 end
 
 

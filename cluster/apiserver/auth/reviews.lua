@@ -2,10 +2,10 @@
 ---
 --- Rules and wordings: kubernetes/pkg/registry/authorization/*/rest.go, kubernetes/pkg/registry/authentication/*/*.go,
 --- kubernetes/pkg/apis/authorization/validation/validation.go.
-local accounts = require "cluster.apiserver.auth.accounts"
 local builtin = require "cluster.apiserver.schema.builtin"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
+local service_account_tokens = require "cluster.apiserver.auth.service_account_tokens"
 local status = require "cluster.apiserver.status"
 local typed = require "cluster.apiserver.schema.typed"
 
@@ -13,21 +13,21 @@ local AUTHORIZATION = "authorization.k8s.io"
 local NULL = host.json.null
 
 
-local function given(value)
+local function not_null(value)
   return type(value) == "table" and value or nil
 end
 
 
 -- nonResourceAttributes, as messages show them.
-local function shown(attributes)
+local function attributes_text(attributes)
   return attributes and { Path = attributes.path or "", Verb = attributes.verb or "" } or NULL
 end
 
 
 local function one_kind(spec)
-  local resource, other = given(spec.resourceAttributes), given(spec.nonResourceAttributes)
+  local resource, other = not_null(spec.resourceAttributes), not_null(spec.nonResourceAttributes)
   if resource and other then
-    return field.invalid("spec.nonResourceAttributes", shown(other),
+    return field.invalid("spec.nonResourceAttributes", attributes_text(other),
       "cannot be specified in combination with resourceAttributes")
   elseif not resource and not other then
     return field.invalid("spec.resourceAttributes", NULL,
@@ -37,7 +37,7 @@ end
 
 
 local function check_subject(spec)
-  if (spec.user or "") == "" and not (given(spec.groups) and spec.groups[1]) then
+  if (spec.user or "") == "" and not (not_null(spec.groups) and spec.groups[1]) then
     return field.invalid("spec.user", spec.user or "", "at least one of user or group must be specified")
   end
 end
@@ -55,11 +55,11 @@ end
 
 local function check_namespace(object)
   local spec = object.spec
-  local resource = given(spec.resourceAttributes)
+  local resource = not_null(spec.resourceAttributes)
   if resource and (resource.namespace or "") ~= (object.metadata.namespace or "") then
     return field.invalid("spec.resourceAttributes.namespace", resource.namespace or "", "must match metadata.namespace")
-  elseif given(spec.nonResourceAttributes) then
-    return field.invalid("spec.nonResourceAttributes", shown(spec.nonResourceAttributes),
+  elseif not_null(spec.nonResourceAttributes) then
+    return field.invalid("spec.nonResourceAttributes", attributes_text(spec.nonResourceAttributes),
       "disallowed on this kind of request")
   end
 end
@@ -80,7 +80,7 @@ end
 
 -- The attributes that a review asks about, in the form that requests have.
 local function attributes_of(spec)
-  local resource = given(spec.resourceAttributes)
+  local resource = not_null(spec.resourceAttributes)
   if not resource then
     local other = spec.nonResourceAttributes
     return { is_resource = false, verb = other.verb or "", path = other.path or "" }
@@ -101,7 +101,7 @@ end
 
 
 local function subject_of(spec)
-  return { name = spec.user or "", uid = spec.uid, groups = given(spec.groups) or {}, extra = spec.extra }
+  return { name = spec.user or "", uid = spec.uid, groups = not_null(spec.groups) or {}, extra = spec.extra }
 end
 
 
@@ -195,7 +195,8 @@ local function token(object, request)
   if (spec.token or "") == "" then
     return nil, status.bad_request("token is required for TokenReview in authentication")
   end
-  local user, found = request.server.auth:user_of(spec.token, list_or_nil(spec.audiences) or { accounts.ISSUER })
+  local audiences = list_or_nil(spec.audiences) or { service_account_tokens.ISSUER }
+  local user, found = request.server.auth:user_of(spec.token, audiences)
   if user then
     object.status = { authenticated = true, user = info_of(user), audiences = found }
   else

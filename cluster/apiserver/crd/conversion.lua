@@ -2,8 +2,8 @@
 ---
 --- An entry of such a kind keeps the version in which it was stored (`as`), and the forms that the webhook made of it
 --- for other versions (`forms`). Code that shows an entry in another version asks for its form first, and waits; see
---- stored.lua. As in the real server the webhook decides about everything but metadata; of metadata it decides about
---- labels and annotations.
+--- versioned_storage.lua. As in the real server the webhook decides about everything but metadata; of metadata it
+--- decides about labels and annotations.
 --- Rules and wordings: apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go, and
 --- customresource_handler.go (schemaCoercingConverter: what a version does not know is taken out).
 local default = require "cluster.apiserver.schema.default"
@@ -11,9 +11,9 @@ local field = require "cluster.apiserver.field"
 local gofmt = require "cluster.apiserver.gofmt"
 local host = require "cluster.host"
 local metadata = require "cluster.apiserver.metadata"
-local nested = require "cluster.apiserver.nested"
 local prune = require "cluster.apiserver.schema.prune"
 local status = require "cluster.apiserver.status"
+local unstructured = require "cluster.apiserver.unstructured"
 local webhook = require "cluster.apiserver.webhook"
 
 local M = {}
@@ -30,18 +30,18 @@ local FREE = { "labels", "annotations" } -- the metadata that a webhook may chan
 
 --- @param server table  @param crd table as summary.lua makes it
 function M.new(server, crd)
-  local given, version = crd.spec.conversion.webhook, nil
-  for _, candidate in ipairs(given.conversionReviewVersions) do
+  local settings, version = crd.spec.conversion.webhook, nil
+  for _, candidate in ipairs(settings.conversionReviewVersions) do
     version = version or KNOWN[candidate] and candidate or nil
   end
   return setmetatable({
     server = server, review_version = version, group = crd.spec.group,
-    webhook = { config = given.clientConfig, seconds = SECONDS },
+    webhook = { config = settings.clientConfig, seconds = SECONDS },
   }, M)
 end
 
 
-local function given(value)
+local function not_null(value)
   return value ~= nil and value ~= null and value or nil
 end
 
@@ -52,7 +52,7 @@ local function read(text, review)
   if type(answer) ~= "table" then
     return nil, "couldn't get version/kind; json parse error: " .. (why or "it is no object")
   end
-  local response, is_strict = given(answer.response), review.apiVersion == GROUP .. "/v1"
+  local response, is_strict = not_null(answer.response), review.apiVersion == GROUP .. "/v1"
   if is_strict and (answer.apiVersion ~= review.apiVersion or answer.kind ~= review.kind) then
     return nil, ("expected webhook response of %s/v1, Kind=ConversionReview, got %s, Kind=%s"):format(GROUP,
       tostring(answer.apiVersion), tostring(answer.kind))
@@ -60,15 +60,15 @@ local function read(text, review)
     return nil, "no response provided"
   elseif is_strict and response.uid ~= review.request.uid then
     return nil, ("expected response.uid=%s, got %s"):format(field.quote(review.request.uid),
-      field.quote(tostring(given(response.uid) or "")))
+      field.quote(tostring(not_null(response.uid) or "")))
   end
   local result = type(response.result) == "table" and response.result or {}
   if result.status ~= "Success" then
-    local message = given(result.message) or ""
+    local message = not_null(result.message) or ""
     return nil, message ~= "" and tostring(message)
-      or ("response.result.status was '%s', not 'Success'"):format(tostring(given(result.status) or ""))
+      or ("response.result.status was '%s', not 'Success'"):format(tostring(not_null(result.status) or ""))
   end
-  local objects = given(response.convertedObjects) or {}
+  local objects = not_null(response.convertedObjects) or {}
   return type(objects) == "table" and objects or {}
 end
 
@@ -77,9 +77,9 @@ end
 local function check_identity(before, after)
   local old, new = before.metadata, type(after.metadata) == "table" and after.metadata or {}
   for _, name in ipairs { "name", "namespace", "uid" } do
-    if (given(new[name]) or "") ~= (old[name] or "") then
+    if (not_null(new[name]) or "") ~= (old[name] or "") then
       local shown = name == "uid" and "UID" or name
-      return ("must have the same %s: %s != %s"):format(shown, old[name] or "", tostring(given(new[name]) or ""))
+      return ("must have the same %s: %s != %s"):format(shown, old[name] or "", tostring(not_null(new[name]) or ""))
     end
   end
 end
@@ -87,12 +87,12 @@ end
 
 local function check_texts(map, name)
   if type(map) ~= "table" or host.json.is_array(map) and #map > 0 then
-    return ("invalid metadata.%s of type %s in converted object"):format(name, nested.type_name(map))
+    return ("invalid metadata.%s of type %s in converted object"):format(name, unstructured.type_name(map))
   end
   for _, key in ipairs(gofmt.sorted_keys(map)) do
     if type(map[key]) ~= "string" then
       return ("metadata.%s[%s] must be a string, but is %s in converted object"):format(name, key,
-        nested.type_name(map[key]))
+        unstructured.type_name(map[key]))
     end
   end
 end
@@ -100,7 +100,7 @@ end
 
 -- The labels or annotations of a converted object. @return table|nil map, or nil and why they cannot be taken
 local function check_map(meta, before, name)
-  local map = given(meta[name])
+  local map = not_null(meta[name])
   local why = map and check_texts(map, name)
   if why or map == nil or host.json.equal(map, before[name]) then
     return map, why
@@ -120,7 +120,7 @@ local function restore_metadata(before, after)
   if new == nil then
     return "missing metadata in converted object"
   elseif type(new) ~= "table" or host.json.is_array(new) and #new > 0 then
-    return ("invalid metadata of type %s in converted object"):format(nested.type_name(new))
+    return ("invalid metadata of type %s in converted object"):format(unstructured.type_name(new))
   end
   for _, name in ipairs(FREE) do
     local map, why = check_map(new, before.metadata, name)
@@ -139,10 +139,10 @@ local function check(before, after, api_version, place)
     return ("returned invalid converted object at index %d: it is no object"):format(place)
   elseif after.apiVersion ~= api_version then
     return ("returned invalid object at index %d: invalid groupVersion (expected %s, received %s)"):format(place,
-      api_version, tostring(given(after.apiVersion) or ""))
+      api_version, tostring(not_null(after.apiVersion) or ""))
   elseif after.kind ~= before.kind then
     return ("returned invalid object at index %d: invalid kind (expected %s, received %s)"):format(place, before.kind,
-      tostring(given(after.kind) or ""))
+      tostring(not_null(after.kind) or ""))
   end
   local why = check_identity(before, after)
   if why then

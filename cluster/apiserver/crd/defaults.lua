@@ -31,15 +31,15 @@ local function check_rules(schema, path, is_root, found)
     return
   end
   local options = { old = schema.default, root = path, budget = found.budget }
-  local errors, _, left = judge(schema.default, options)
+  local errors, _, remaining_budget = judge(schema.default, options)
   if #errors == 0 then
     options.old = nil
     local left_new
     errors, _, left_new = judge(schema.default, options)
-    left = math.min(left, left_new)
+    remaining_budget = math.min(remaining_budget, left_new)
   end
   found:add(errors)
-  found.budget = left
+  found.budget = remaining_budget
 end
 
 

@@ -15,14 +15,14 @@ local summary = require "cluster.apiserver.crd.summary"
 
 local M = {}
 
-local Keeper = {}
-Keeper.__index = Keeper
+local Controller = {}
+Controller.__index = Controller
 
 local ID = "customresourcedefinitions.apiextensions.k8s.io"
 local PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
 local FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 local API_SERVER = { user_agent = "kube-apiserver" }
-local AS_IT_IS = { user_agent = "kube-apiserver", shaped = true }
+local AS_IT_IS = { user_agent = "kube-apiserver", is_decoded = true }
 local NONE = {}
 
 
@@ -67,13 +67,13 @@ end
 
 
 local function drop_finalizer(crd)
-  local kept = host.json.array {}
+  local finalizers = host.json.array {}
   for _, finalizer in ipairs(crd.metadata.finalizers) do
     if finalizer ~= FINALIZER then
-      kept[#kept + 1] = finalizer
+      finalizers[#finalizers + 1] = finalizer
     end
   end
-  crd.metadata.finalizers = kept
+  crd.metadata.finalizers = finalizers
 end
 
 
@@ -139,7 +139,7 @@ end
 
 
 -- One step of what is to be done for a CRD; the write that it ends with asks for the next one.
-local function step(self, name)
+local function sync(self, name)
   local crd = self.latest and self.latest.metadata.name == name and self.latest or read(self, name)
   self.latest = nil
   if not crd then
@@ -147,10 +147,10 @@ local function step(self, name)
   elseif crd.metadata.deletionTimestamp then
     return has_finalizer(crd) and finish(self, crd)
   end
-  local renamed = not host.json.equal(crd.spec.names, crd.status.acceptedNames)
+  local are_names_changed = not host.json.equal(crd.spec.names, crd.status.acceptedNames)
     and names.accept(crd, of_group(self, crd.spec.group))
-  local judged = approval.settle(crd)
-  if renamed or judged then
+  local is_approval_changed = approval.settle(crd)
+  if are_names_changed or is_approval_changed then
     write_status(self, crd)
   elseif conditions.is_true(crd, "NamesAccepted") and not conditions.is_true(crd, "Established") then
     conditions.set(crd, "Established", "True", "InitialNamesAccepted", "the initial names have been accepted")
@@ -159,12 +159,12 @@ local function step(self, name)
 end
 
 
-local function soon(self, name)
-  if not self.asked[name] then
-    self.asked[name] = true
+local function enqueue(self, name)
+  if not self.queued[name] then
+    self.queued[name] = true
     host.defer(function()
-      self.asked[name] = nil
-      step(self, name)
+      self.queued[name] = nil
+      sync(self, name)
     end)
   end
 end
@@ -180,12 +180,12 @@ end
 -- Serves what the CRD defines as it says now. `full` and `text` are the CRD with its schemas.
 local function serve(self, crd, full, text)
   local id, now = crd.metadata.name, signature(crd)
-  local before = self.served[id]
+  local before = self.served_crds[id]
   if before and before.signature == now then
-    return before.source:moved(text)
+    return before.source:set_text(text)
   end
   local source, webhook = sources.new(text), nil
-  self.served[id] = { signature = now, source = source, storage = resource.stored(crd, source).version }
+  self.served_crds[id] = { signature = now, source = source, storage = resource.stored(crd, source).version }
   self.server.registry:remove(id)
   if not conditions.is_true(crd, "Established") then
     return
@@ -214,7 +214,7 @@ end
 
 
 local function forget(self, group, name)
-  self.served[name], self.ending[name], self.latest = nil, nil, nil
+  self.served_crds[name], self.ending[name], self.latest = nil, nil, nil
   self.groups[group][name] = nil
   if next(self.groups[group]) == nil then
     self.groups[group] = nil
@@ -227,7 +227,7 @@ end
 local function wake_others(self, group, name)
   for other, crd in pairs(of_group(self, group)) do
     if other ~= name and not conditions.is_true(crd, "NamesAccepted") then
-      soon(self, other)
+      enqueue(self, other)
     end
   end
 end
@@ -241,7 +241,7 @@ local function changed(self, event)
   else
     note(self, full, event.entry.text)
     self.latest = full
-    soon(self, name)
+    enqueue(self, name)
   end
   wake_others(self, group, name)
 end
@@ -251,16 +251,16 @@ end
 function M.start(server)
   local self = setmetatable({
     server = server,
-    served = {},   -- name → what it was served as, and where its schemas are
+    served_crds = {}, -- name → what it was served as, and where its schemas are
     groups = {},   -- group → name → CRD without schemas
     latest = nil,  -- the whole CRD that changed last, until the step that follows
-    ending = {}, asked = {},
-  }, Keeper)
+    ending = {}, queued = {},
+  }, Controller)
   server.store:subscribe(function(event)
     if event.id == ID then
       changed(self, event)
     elseif event.type == "DELETED" and self.ending[event.id] then
-      soon(self, event.id)
+      enqueue(self, event.id)
     end
   end)
   server.crds = self
@@ -269,10 +269,10 @@ end
 
 --- Serves what the stored CRDs define, and goes on with what they wait for. For when objects have been put back into
 --- the store that were kept elsewhere: first the CRDs, then this, then what they define.
-function Keeper:restore()
+function Controller:restore()
   self.server.store:collection(ID):each(nil, nil, function(entry)
     note(self, object_of(self, entry), entry.text)
-    soon(self, entry.name)
+    enqueue(self, entry.name)
   end)
 end
 

@@ -238,7 +238,7 @@ local function check_items(schema, path, context, errors)
 end
 
 
-local function check_junctors(schema, path, context, errors)
+local function check_logical_schemas(schema, path, context, errors)
   context = context.rules and with(context, { rules = false }) or context
   if schema["not"] then
     check(schema["not"], path .. ".not", context, errors)
@@ -256,7 +256,7 @@ function check(schema, path, context, errors)
   check_standard(schema, path, context, errors)
   check_additional(schema, path, context, errors)
   check_properties(schema, path, context, errors)
-  check_junctors(schema, path, context, errors)
+  check_logical_schemas(schema, path, context, errors)
   check_items(schema, path, context, errors)
   if schema[PRESERVE] == false then
     add(errors, field.invalid(path .. "." .. PRESERVE, false, "must be true or undefined"))

@@ -14,7 +14,7 @@ local SINGLE = {
 
 
 -- The names that the other CRDs of the group have.
-local function taken(crd, others)
+local function names_in_use(crd, others)
   local used = { resources = {}, kinds = {} }
   for _, other in pairs(others) do
     local names = other.status.acceptedNames
@@ -87,7 +87,7 @@ end
 --- @return boolean whether anything has changed
 function M.accept(crd, others)
   local before = host.json.copy(crd.status)
-  local names, reason, message = settle(crd, taken(crd, others))
+  local names, reason, message = settle(crd, names_in_use(crd, others))
   crd.status.acceptedNames = names
   if reason then
     conditions.set(crd, "NamesAccepted", "False", reason, message)

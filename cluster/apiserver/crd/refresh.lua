@@ -29,11 +29,11 @@ end
 
 
 --- Renews what is stored of a CRD's kind. Nobody is told: to clients nothing has been written.
---- @param kept table the store  @param crd table, source table as for resource.stored
+--- @param storage table the store  @param crd table, source table as for resource.stored
 --- @param as string|nil when a webhook converts its objects: the version of those that do not say in which they are
-return function(kept, crd, source, as)
+return function(storage, crd, source, as)
   local res, list, own = resource.stored(crd, source), {}, {}
-  local collection = kept:collection(res.id)
+  local collection = storage:collection(res.id)
   collection:each(nil, nil, function(entry)
     local version = as and (entry.as or as)
     if version and not own[version] then

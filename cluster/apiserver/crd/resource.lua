@@ -22,10 +22,10 @@ end
 
 
 local function subresources_of(version)
-  local given = version.subresources or {}
-  local scale = given.scale
+  local subresources = version.subresources or {}
+  local scale = subresources.scale
   return {
-    status = given.status and true or nil,
+    status = subresources.status and true or nil,
     scale = scale and {
       spec = bare(scale.specReplicasPath), status = bare(scale.statusReplicasPath),
       selector = bare(scale.labelSelectorPath),

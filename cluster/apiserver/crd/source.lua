@@ -31,7 +31,7 @@ end
 
 
 --- The CRD is stored anew, with the same spec: the text before is not needed any more.
-function Source:moved(text)
+function Source:set_text(text)
   self.text = text
 end
 

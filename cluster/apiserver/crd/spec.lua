@@ -2,12 +2,12 @@
 ---
 --- Rules and wordings: apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go
 --- (validateCustomResourceDefinitionSpec).
-local client_config = require "cluster.apiserver.client_config"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local internal = require "cluster.apiserver.crd.internal"
 local names = require "cluster.names"
 local version_rules = require "cluster.apiserver.crd.version"
+local webhook_client_config = require "cluster.apiserver.webhook_client_config"
 
 local M = {}
 
@@ -56,9 +56,9 @@ end
 local MIXED = "may have mixed case, but should otherwise match: "
 
 --- The names of a CRD, in its spec or its status.
-function M.names(given, path, errors)
+function M.names(spec_names, path, errors)
   local function check(key, mixed)
-    local value = given[key] or ""
+    local value = spec_names[key] or ""
     if value ~= "" then
       joined(path .. "." .. key, value, names.label_1035(mixed and value:lower() or value), errors, mixed)
     end
@@ -67,13 +67,13 @@ function M.names(given, path, errors)
   check "singular"
   check("kind", MIXED)
   check("listKind", MIXED)
-  for i, short in ipairs(given.shortNames or {}) do
+  for i, short in ipairs(spec_names.shortNames or {}) do
     joined(("%s.shortNames[%d]"):format(path, i - 1), short, names.label_1035(short), errors)
   end
-  if (given.kind or "") ~= "" and given.kind == given.listKind then
-    add(errors, field.invalid(path .. ".listKind", given.listKind, "kind and listKind may not be the same"))
+  if (spec_names.kind or "") ~= "" and spec_names.kind == spec_names.listKind then
+    add(errors, field.invalid(path .. ".listKind", spec_names.listKind, "kind and listKind may not be the same"))
   end
-  for i, category in ipairs(given.categories or {}) do
+  for i, category in ipairs(spec_names.categories or {}) do
     joined(("%s.categories[%d]"):format(path, i - 1), category, names.label_1035(category), errors)
   end
 end
@@ -188,9 +188,9 @@ local function check_schemas_there(versions, errors)
 end
 
 
-local function check_required_names(given, errors)
+local function check_required_names(spec_names, errors)
   for _, key in ipairs { "plural", "singular", "kind", "listKind" } do
-    if (given[key] or "") == "" then
+    if (spec_names[key] or "") == "" then
       add(errors, field.required("spec.names." .. key, ""))
     end
   end
@@ -240,7 +240,7 @@ local function check_conversion(conversion, old, errors)
   local webhook, is_called = conversion.webhook or {}, conversion.strategy == "Webhook"
   local config, versions = webhook.clientConfig, review_versions(conversion)
   if is_called and config then
-    client_config.validate(config, "spec.conversion.webhookClientConfig", errors)
+    webhook_client_config.validate(config, "spec.conversion.webhookClientConfig", errors)
   elseif is_called then
     add(errors, field.required("spec.conversion.webhookClientConfig", "required when strategy is set to Webhook"))
   elseif config then

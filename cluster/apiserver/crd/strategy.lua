@@ -8,10 +8,10 @@ local field = require "cluster.apiserver.field"
 local gofmt = require "cluster.apiserver.gofmt"
 local host = require "cluster.host"
 local jsonpath = require "cluster.apiserver.crd.jsonpath"
-local nested = require "cluster.apiserver.nested"
 local respond = require "cluster.apiserver.respond"
 local rules = require "cluster.apiserver.crd.rules"
 local status = require "cluster.apiserver.status"
+local unstructured = require "cluster.apiserver.unstructured"
 local validate = require "cluster.apiserver.schema.validate"
 
 local M = {}
@@ -27,7 +27,7 @@ end
 
 
 local function check_replicas(object, path, errors)
-  local count, why = nested.find(object, path, "int64")
+  local count, why = unstructured.find(object, path, "int64")
   if why then
     errors[#errors + 1] = field.invalid(path, 0, why)
   elseif count and count < 0 then
@@ -44,7 +44,7 @@ local function check_scale_status(object, scale, errors)
   end
   check_replicas(object, scale.statusReplicasPath, errors)
   if scale.labelSelectorPath then
-    local _, why = nested.find(object, scale.labelSelectorPath, "string")
+    local _, why = unstructured.find(object, scale.labelSelectorPath, "string")
     if why then
       errors[#errors + 1] = field.invalid(scale.labelSelectorPath, "", why)
     end
@@ -220,16 +220,16 @@ function M.of(version, crd)
   local subresources = version.subresources or {}
   local schema, scale = version.schema.openAPIV3Schema, subresources.scale
   local create, update = preparers(subresources.status ~= nil, crd.metadata.deletionTimestamp ~= nil)
-  local judged, spec_changed = rules.judged(schema), nil
+  local with_rules, spec_changed = rules.with_rules(schema), nil
   if not subresources.status then
     spec_changed = any_change
   end
   return {
     prepare_create = create, prepare_update = update, prepare_status = prepare_status,
     complete = subresources.status and completer(schema) or nil,
-    validate = judged(validator(schema, scale)),
-    validate_update = judged(update_validator(schema, scale)),
-    validate_status = judged(status_validator(schema, scale)),
+    validate = with_rules(validator(schema, scale)),
+    validate_update = with_rules(update_validator(schema, scale)),
+    validate_status = with_rules(status_validator(schema, scale)),
     spec_changed = spec_changed,
     fields = fields_of(crd.spec.versions), field_names = names_of(version),
   }

@@ -6,13 +6,13 @@ local M = {}
 
 
 local function without_schema(version)
-  local kept = {}
+  local summary = {}
   for key, value in pairs(version) do
     if key ~= "schema" then
-      kept[key] = value
+      summary[key] = value
     end
   end
-  return host.json.copy(kept)
+  return host.json.copy(summary)
 end
 
 

@@ -28,8 +28,8 @@ local function discovered(res)
   return {
     resource = res.plural, responseKind = response_kind(res, { kind = res.kind }),
     scope = res.namespaced and "Namespaced" or "Cluster", singularResource = res.singular,
-    verbs = subresources.listed(res.verbs), shortNames = subresources.listed(res.short),
-    categories = subresources.listed(res.categories), subresources = parts[1] and parts or nil,
+    verbs = subresources.list_or_nil(res.verbs), shortNames = subresources.list_or_nil(res.short),
+    categories = subresources.list_or_nil(res.categories), subresources = parts[1] and parts or nil,
   }
 end
 
@@ -60,7 +60,7 @@ end
 
 
 --- Returns true if the aggregated form comes first among the forms in an Accept header that the server can send.
-function M.wanted(header)
+function M.is_preferred(header)
   for clause in (header or ""):gmatch("[^,]+") do
     local media, rest = clause:lower():match("^%s*([^;%s]*)(.*)$")
     local here = media == "application/json" and rest:find(";%s*as=apigroupdiscoverylist")

@@ -76,13 +76,13 @@ end
 local function add_resource(list, res)
   list[#list + 1] = {
     name = res.plural, singularName = res.singular, namespaced = res.namespaced, kind = res.kind,
-    verbs = subresources.listed(res.verbs), shortNames = subresources.listed(res.short),
-    categories = subresources.listed(res.categories), storageVersionHash = M.storage_version_hash(res),
+    verbs = subresources.list_or_nil(res.verbs), shortNames = subresources.list_or_nil(res.short),
+    categories = subresources.list_or_nil(res.categories), storageVersionHash = M.storage_version_hash(res),
   }
   for _, part in ipairs(subresources.of(res)) do
     list[#list + 1] = {
       name = res.plural .. "/" .. part.name, singularName = "", namespaced = res.namespaced, kind = part.kind,
-      group = part.group, version = part.version, verbs = subresources.listed(part.verbs),
+      group = part.group, version = part.version, verbs = subresources.list_or_nil(part.verbs),
     }
   end
 end
@@ -215,7 +215,7 @@ end
 --- Answers a request for /api, /apis and what is below up to a version.
 --- @return boolean false when there is nothing at that path; nothing was answered then
 function M.serve(request, reply)
-  if not request.parts[2] and aggregated.wanted(request.headers.accept) then
+  if not request.parts[2] and aggregated.is_preferred(request.headers.accept) then
     serve_aggregated(request, reply)
     return true
   elseif not respond.negotiate(request, reply) then

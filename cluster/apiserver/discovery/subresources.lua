@@ -15,7 +15,7 @@ local CUSTOM = {
 
 
 --- A list as discovery shows it: nothing when it is empty.
-function M.listed(list)
+function M.list_or_nil(list)
   return list and list[1] and list or nil
 end
 

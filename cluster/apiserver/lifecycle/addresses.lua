@@ -1,10 +1,10 @@
 --- IPAddresses of Services: each address that a Service got has one, as long as the Service has the address.
 ---
---- They are stored as they are, without the way through a request, like the objects of first_objects.lua.
+--- They are stored as they are, without the way through a request, like the objects of bootstrap_objects.lua.
 --- Rules: kubernetes/pkg/registry/core/service/ipallocator/ipallocator.go, pkg/registry/core/service/storage/alloc.go.
 local host = require "cluster.host"
-local queue = require "cluster.apiserver.lifecycle.queue"
 local store = require "cluster.apiserver.store"
+local workqueue = require "cluster.apiserver.lifecycle.workqueue"
 
 local M = {}
 
@@ -89,7 +89,7 @@ function M.start(server)
     return
   end
   local known = {}   -- "NAMESPACE/NAME" → set of the addresses that were seen
-  local function look(service)
+  local function sync(service)
     local key = service.namespace .. "/" .. service.name
     known[key] = known[key] or {}
     settle(server, res, known[key], service)
@@ -98,9 +98,9 @@ function M.start(server)
     end
   end
   for _, service in ipairs(at_start(server, res, known)) do
-    look(service)
+    sync(service)
   end
-  local work = queue.new("ipallocator", look)
+  local work = workqueue.new("ipallocator", sync)
   server.store:subscribe(function(event)
     if event.id == "services" then
       local entry = event.entry

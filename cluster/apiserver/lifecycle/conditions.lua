@@ -27,7 +27,7 @@ local WELL = {
 
 
 -- "a has 1 resource instances, b has 2 resource instances", or nil when there is nothing.
-local function told(counts, form)
+local function join_counts(counts, form)
   local list = {}
   for name, count in pairs(counts) do
     list[#list + 1] = form:format(name, count)
@@ -37,15 +37,15 @@ local function told(counts, form)
 end
 
 
-local function wanted(left, finalizers)
+local function true_conditions(remaining, finalizers)
   local found = {}
-  local resources = told(left, "%s has %d resource instances")
+  local resources = join_counts(remaining, "%s has %d resource instances")
   if resources then
     found.NamespaceContentRemaining = {
       reason = "SomeResourcesRemain", message = "Some resources are remaining: " .. resources,
     }
   end
-  local waiting = told(finalizers, "%s in %d resource instances")
+  local waiting = join_counts(finalizers, "%s in %d resource instances")
   if waiting then
     found.NamespaceFinalizersRemaining = {
       reason = "SomeFinalizersRemain",
@@ -66,10 +66,10 @@ end
 
 
 --- Brings namespace.status.conditions up to date. @return boolean whether they changed
---- @param left table resource → how many of its objects are left
+--- @param remaining table resource → how many of its objects are left
 --- @param finalizers table name → how many objects have it
-function M.update(object_status, left, finalizers)
-  local bad, changed = wanted(left, finalizers), false
+function M.update(object_status, remaining, finalizers)
+  local bad, changed = true_conditions(remaining, finalizers), false
   object_status.conditions = object_status.conditions or host.json.array {}
   for _, kind in ipairs(ORDER) do
     local want = bad[kind] or WELL[kind]

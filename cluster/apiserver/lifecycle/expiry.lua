@@ -12,15 +12,15 @@ local SECONDS = 3600
 
 -- Removes what has been here long enough, unless it was written again since.
 local function sweep(self)
-  local now, kept = host.monotonic(), self.server.store
+  local now, storage = host.monotonic(), self.server.store
   local res = self.server.registry:by_id(ID)
   while self.first <= self.last and self.waiting[self.first].time <= now do
     local item = self.waiting[self.first]
     self.waiting[self.first] = nil
     self.first = self.first + 1
-    local entry = kept:get(ID, item.namespace, item.name)
+    local entry = storage:get(ID, item.namespace, item.name)
     if entry and entry.revision == item.revision then
-      kept:delete(res, entry, store.object(res, entry))
+      storage:delete(res, entry, store.object(res, entry))
     end
   end
 end

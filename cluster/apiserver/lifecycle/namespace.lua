@@ -5,9 +5,9 @@
 local conditions = require "cluster.apiserver.lifecycle.conditions"
 local finalize = require "cluster.apiserver.lifecycle.finalize"
 local host = require "cluster.host"
-local queue = require "cluster.apiserver.lifecycle.queue"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
+local workqueue = require "cluster.apiserver.lifecycle.workqueue"
 
 local M = {}
 M.__index = M
@@ -29,7 +29,7 @@ local CONTROLLER = {
 function M.new(server)
   server:subresource("namespaces", "finalize", finalize)
   local self = setmetatable({ server = server }, M)
-  self.queue = queue.new("namespace controller", function(name) self:look(name) end)
+  self.queue = workqueue.new("namespace controller", function(name) self:sync(name) end)
   return self
 end
 
@@ -118,28 +118,28 @@ end
 -- @return table left name of the resource, as messages have it → count
 -- @return table finalizers name → count
 local function empty_all(self, namespace)
-  local left, finalizers = {}, {}
+  local remaining, finalizers = {}, {}
   local function go(res)
     local count = empty(self, res, namespace, finalizers)
     if count > 0 then
-      left[res.plural .. "." .. res.group] = count
+      remaining[res.plural .. "." .. res.group] = count
     end
     return count
   end
   local pods = self.server.registry:find("", "v1", "pods")
   if pods and go(pods) > 0 then
-    return left, finalizers
+    return remaining, finalizers
   end
   for _, res in ipairs(namespaced(self.server.registry)) do
     go(res)
   end
-  return left, finalizers
+  return remaining, finalizers
 end
 
 
-local function write_conditions(self, object, left, finalizers)
+local function write_conditions(self, object, remaining, finalizers)
   local name = object.metadata.name
-  if conditions.update(object.status, left, finalizers) then
+  if conditions.update(object.status, remaining, finalizers) then
     self.server:call("PUT", "/api/v1/namespaces/" .. name .. "/status", object, CONTROLLER)
   end
 end
@@ -147,14 +147,14 @@ end
 
 local function release(self, name)
   local _, object = self.server:call("GET", "/api/v1/namespaces/" .. name, nil, CONTROLLER)
-  local kept = host.json.array {}
+  local finalizers = host.json.array {}
   for _, finalizer in ipairs(object.spec and object.spec.finalizers or {}) do
     if finalizer ~= "kubernetes" then
-      kept[#kept + 1] = finalizer
+      finalizers[#finalizers + 1] = finalizer
     end
   end
   if object.spec then
-    object.spec.finalizers = kept
+    object.spec.finalizers = finalizers
     self.server:call("PUT", "/api/v1/namespaces/" .. name .. "/finalize", object, CONTROLLER)
   end
 end
@@ -171,7 +171,7 @@ end
 
 
 --- Takes the deletion of a namespace as far as it goes now.
-function M:look(name)
+function M:sync(name)
   local res = self.server.registry:find("", "v1", "namespaces")
   local entry = self.server.store:get("namespaces", "", name)
   if not entry or not entry.deleting then
@@ -181,9 +181,9 @@ function M:look(name)
   if not holds(object) then
     return
   end
-  local left, finalizers = empty_all(self, name)
-  write_conditions(self, object, left, finalizers)
-  if next(left) == nil then
+  local remaining, finalizers = empty_all(self, name)
+  write_conditions(self, object, remaining, finalizers)
+  if next(remaining) == nil then
     release(self, name)
   end
 end

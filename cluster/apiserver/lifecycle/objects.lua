@@ -45,26 +45,28 @@ end
 
 --- Takes a finalizer out of an object, unless it has changed since.
 function M:drop_finalizer(reference, object, name)
-  local kept = host.json.array {}
+  local finalizers = host.json.array {}
   for _, finalizer in ipairs(object.metadata.finalizers or {}) do
     if finalizer ~= name then
-      kept[#kept + 1] = finalizer
+      finalizers[#finalizers + 1] = finalizer
     end
   end
-  call(self, "PATCH", reference,
-    { metadata = { uid = reference.uid, resourceVersion = object.metadata.resourceVersion, finalizers = kept } }, MERGE)
+  local metadata = {
+    uid = reference.uid, resourceVersion = object.metadata.resourceVersion, finalizers = finalizers,
+  }
+  call(self, "PATCH", reference, { metadata = metadata }, MERGE)
 end
 
 
 --- Takes owners with these uids out of an object's references.
 function M:drop_owners(reference, object, uids)
-  local kept = host.json.array {}
+  local other_owners = host.json.array {}
   for _, owner in ipairs(object.metadata.ownerReferences or {}) do
     if not uids[owner.uid] then
-      kept[#kept + 1] = owner
+      other_owners[#other_owners + 1] = owner
     end
   end
-  self:set_owners(reference, kept)
+  self:set_owners(reference, other_owners)
 end
 
 

@@ -1,12 +1,12 @@
 --- A network of pods' own (docs/decisions/0013): addresses, Services, names, and the API server inside of it.
-local addresses = require "cluster.apiserver.network.addresses"
-local forward = require "cluster.apiserver.network.forward"
+local dns = require "cluster.apiserver.network.dns"
+local dns_forward = require "cluster.apiserver.network.dns_forward"
 local host = require "cluster.host"
 local machine_ports = require "cluster.apiserver.network.machine_ports"
-local names = require "cluster.apiserver.network.names"
 local network = require "cluster.network"
+local pod_ip_allocator = require "cluster.apiserver.network.pod_ip_allocator"
 local proxy = require "cluster.apiserver.network.proxy"
-local resolver = require "cluster.apiserver.network.resolver"
+local resolv_conf = require "cluster.apiserver.network.resolv_conf"
 
 local M = {}
 M.__index = M
@@ -24,7 +24,7 @@ function M.new(server, options)
   return setmetatable({
     server = server,
     api = options.api,
-    addresses = addresses.new(),
+    addresses = pod_ip_allocator.new(),
     ports = machine_ports.new(options.complain),
     pods = {}, -- by uid: { address =, namespace = or nil }
   }, M)
@@ -37,7 +37,7 @@ end
 function M:address(pod, known)
   local own = self.pods[pod.metadata.uid]
   if not own then
-    own = { address = self.addresses:take(known) }
+    own = { address = self.addresses:allocate(known) }
     self.pods[pod.metadata.uid] = own.address and own
   end
   return own.address
@@ -78,7 +78,7 @@ function M:forget(pod)
   local own = self.pods[pod.metadata.uid]
   if own then
     self:leave(pod)
-    self.addresses:give_back(own.address)
+    self.addresses:release(own.address)
     self.pods[pod.metadata.uid] = nil
   end
 end
@@ -132,8 +132,8 @@ end
 
 -- @return listener, or nil and why not
 local function serve_names(server)
-  local known = names.new(server, forward.new(function()
-    return resolver.of_machine().nameservers
+  local known = dns.new(server, dns_forward.new(function()
+    return resolv_conf.of_machine().nameservers
   end))
   local listener, why
   listener, why = network.datagrams {

@@ -107,7 +107,7 @@ end
 
 
 -- Brings what is listened at in line with the Service as it is.
-local function look(self, namespace, name)
+local function sync_service(self, namespace, name)
   local entry = self.server.store:get(self.services.id, namespace, name)
   local service = entry and self.server.store.object(self.services, entry)
   local wanted = service and wanted_by(self.server, service) or {}
@@ -141,7 +141,7 @@ local function look_later(self, namespace, name)
   self.waiting[key] = true
   host.defer(function()
     self.waiting[key] = nil
-    look(self, namespace, name)
+    sync_service(self, namespace, name)
   end)
 end
 

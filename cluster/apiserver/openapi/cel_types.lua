@@ -9,7 +9,7 @@ local cel = require "cluster.cel"
 local custom = require "cluster.apiserver.openapi.custom"
 local definitions = require "cluster.apiserver.openapi.definitions"
 local escape = require "cluster.apiserver.crd.rules.escape"
-local form = require("cluster.apiserver.openapi.form").v3
+local openapi_version = require("cluster.apiserver.openapi.openapi_versions").v3
 
 local M = {}
 
@@ -28,7 +28,7 @@ local function referred(schema)
   for _, part in ipairs(not reference and schema.allOf or {}) do
     reference = reference or part["$ref"]
   end
-  return reference and reference:sub(#form.prefix + 1)
+  return reference and reference:sub(#openapi_version.prefix + 1)
 end
 
 
@@ -99,10 +99,11 @@ function M.of(res, name)
   local full = builtin.name_of(res.group, res.version, res.kind) or custom.name(res, res.kind)
   local found = {}
   local function find(reference)
-    found[reference] = found[reference] or definitions.schema(reference, form) or custom.schema(res, form)
+    found[reference] = found[reference] or definitions.schema(reference, openapi_version)
+      or custom.schema(res, openapi_version)
     return found[reference]
   end
-  return declare({ ["$ref"] = form.prefix .. full }, name, {}, find)
+  return declare({ ["$ref"] = openapi_version.prefix .. full }, name, {}, find)
 end
 
 

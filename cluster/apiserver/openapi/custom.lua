@@ -18,7 +18,7 @@ local SINGLE = { items = true, additionalProperties = true, ["not"] = true }
 local LISTS = { allOf = true, anyOf = true, oneOf = true }
 
 -- Keywords that OpenAPI v2 cannot express.
-local POOR = { allOf = true, anyOf = true, oneOf = true, ["not"] = true, default = true, nullable = true }
+local NOT_IN_V2 = { allOf = true, anyOf = true, oneOf = true, ["not"] = true, default = true, nullable = true }
 
 -- Keywords that only the server's own tables have.
 local OWN = { ["x-go-type"] = true, ["x-kubernetes-group-version-kind"] = true }
@@ -30,24 +30,24 @@ local EVERYWHERE = { apiVersion = true, kind = true, metadata = true }
 local convert
 
 
-local function convert_map(map, form)
+local function convert_map(map, openapi_version)
   local out = {}
   for name, schema in pairs(map) do
-    out[name] = convert(schema, form)
+    out[name] = convert(schema, openapi_version)
   end
   return out
 end
 
 
-local function convert_value(keyword, value, form)
+local function convert_value(keyword, value, openapi_version)
   if MAPS[keyword] then
-    return convert_map(value, form)
+    return convert_map(value, openapi_version)
   elseif SINGLE[keyword] and type(value) == "table" then
-    return convert(value, form)
+    return convert(value, openapi_version)
   elseif LISTS[keyword] then
     local list = host.json.array {}
     for i, schema in ipairs(value) do
-      list[i] = convert(schema, form)
+      list[i] = convert(schema, openapi_version)
     end
     return list
   end
@@ -67,9 +67,9 @@ local function own_properties(schema)
 end
 
 
-local function add_object_properties(properties, form, meta)
+local function add_object_properties(properties, openapi_version, meta)
   properties.apiVersion, properties.kind = API_VERSION, KIND
-  properties.metadata = form:refer(META .. (meta or "ObjectMeta"), { description = common.metadata })
+  properties.metadata = openapi_version:refer(META .. (meta or "ObjectMeta"), { description = common.metadata })
   return properties
 end
 
@@ -84,8 +84,8 @@ local function add_once(list, name)
 end
 
 
-local function embed(schema, out, form)
-  out.properties = add_object_properties(convert_map(own_properties(schema), form), form)
+local function embed(schema, out, openapi_version)
+  out.properties = add_object_properties(convert_map(own_properties(schema), openapi_version), openapi_version)
   local required = host.json.array {}
   table.move(out.required or {}, 1, #(out.required or {}), 1, required)
   add_once(required, "kind")
@@ -120,19 +120,20 @@ local function make_poor(schema, out)
 end
 
 
-function convert(schema, form)
+function convert(schema, openapi_version)
   local out = {}
   local embedded = schema["x-kubernetes-embedded-resource"] and
-    (form.rich or not schema["x-kubernetes-preserve-unknown-fields"])
+    (openapi_version.has_all_keywords or not schema["x-kubernetes-preserve-unknown-fields"])
   for keyword, value in pairs(schema) do
-    if not OWN[keyword] and (form.rich or not POOR[keyword]) and not (embedded and MAPS[keyword]) then
-      out[keyword] = convert_value(keyword, value, form)
+    local is_in_version = openapi_version.has_all_keywords or not NOT_IN_V2[keyword]
+    if not OWN[keyword] and is_in_version and not (embedded and MAPS[keyword]) then
+      out[keyword] = convert_value(keyword, value, openapi_version)
     end
   end
   if embedded then
-    embed(schema, out, form)
+    embed(schema, out, openapi_version)
   end
-  if not form.rich then
+  if not openapi_version.has_all_keywords then
     make_poor(schema, out)
   elseif schema["x-kubernetes-int-or-string"] and not out.anyOf and not out.allOf then
     out.anyOf = INT_OR_STRING
@@ -158,10 +159,10 @@ end
 
 
 --- The definition of a custom resource.
-function M.schema(res, form)
+function M.schema(res, openapi_version)
   local schema = res.read_schema and res:read_schema() or res.schema
   local open = schema and schema["x-kubernetes-preserve-unknown-fields"]
-  if not schema or open and not form.rich then
+  if not schema or open and not openapi_version.has_all_keywords then
     return mark({ type = "object" }, res, res.kind)
   end
   local top = {}
@@ -169,19 +170,19 @@ function M.schema(res, form)
     top[keyword] = value
   end
   top.properties = own_properties(schema)
-  local out = convert(top, form)
-  add_object_properties(out.properties, form)
+  local out = convert(top, openapi_version)
+  add_object_properties(out.properties, openapi_version)
   return mark(out, res, res.kind)
 end
 
 
 --- The definition of the list of a custom resource.
-function M.list_schema(res, form)
+function M.list_schema(res, openapi_version)
   return mark({
     description = res.list_kind .. " is a list of " .. res.kind, type = "object", required = { "items" },
     properties = add_object_properties({
-      items = { type = "array", items = form:refer(M.name(res, res.kind)) },
-    }, form, "ListMeta"),
+      items = { type = "array", items = openapi_version:refer(M.name(res, res.kind)) },
+    }, openapi_version, "ListMeta"),
   }, res, res.list_kind)
 end
 

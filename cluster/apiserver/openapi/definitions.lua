@@ -7,7 +7,7 @@ local M = {}
 
 local STRING, INTEGER, NUMBER = { type = "string" }, { type = "integer" }, { type = "number" }
 
--- Definitions that the notation has words for, in each form.
+-- Definitions that the notation has words for, in each version of OpenAPI.
 local WORDS = {
   [notation.words.Quantity] = { v2 = STRING, v3 = { oneOf = { STRING, NUMBER } } },
   [notation.words.IntOrString] = {
@@ -21,28 +21,28 @@ local WORDS = {
 local type_schema
 
 
--- Defaults are said where the form has words for them.
-local function default_in(form, default)
-  if form.rich then
+-- Defaults stand where the version of OpenAPI has a keyword for them.
+local function default_in(openapi_version, default)
+  if openapi_version.has_all_keywords then
     return default
   end
   return nil
 end
 
 
-local function item_schema(kind, form, enum)
-  return type_schema(kind, form, default_in(form, builtin.item_default(kind)), enum)
+local function item_schema(kind, openapi_version, enum)
+  return type_schema(kind, openapi_version, default_in(openapi_version, builtin.item_default(kind)), enum)
 end
 
 
 -- The schema of a value of type `kind`. `enum` belongs to its innermost items.
-function type_schema(kind, form, default, enum)
+function type_schema(kind, openapi_version, default, enum)
   if kind.ref then
-    return form:refer(kind.ref, { default = default })
+    return openapi_version:refer(kind.ref, { default = default })
   elseif kind.list then
-    return { type = "array", items = item_schema(kind.list, form, enum), default = default }
+    return { type = "array", items = item_schema(kind.list, openapi_version, enum), default = default }
   elseif kind.map then
-    return { type = "object", additionalProperties = item_schema(kind.map, form, enum), default = default }
+    return { type = "object", additionalProperties = item_schema(kind.map, openapi_version, enum), default = default }
   end
   return { type = kind.type, format = kind.format, default = default, enum = enum }
 end
@@ -59,15 +59,15 @@ local function description_of(name, field)
 end
 
 
-local function field_schema(field, form, description)
-  local kind, default = field.type, default_in(form, builtin.field_default(field))
+local function field_schema(field, openapi_version, description)
+  local kind, default = field.type, default_in(openapi_version, builtin.field_default(field))
   if kind.ref then
-    return form:refer(kind.ref, {
+    return openapi_version:refer(kind.ref, {
       default = default, description = description, ["x-kubernetes-patch-strategy"] = field.patch,
       ["x-kubernetes-map-type"] = field.map_type,
     })
   end
-  local schema = type_schema(kind, form, default, field.enum)
+  local schema = type_schema(kind, openapi_version, default, field.enum)
   schema.description = description
   schema["x-kubernetes-list-type"] = field.list_type
   schema["x-kubernetes-list-map-keys"] = field.list_keys
@@ -86,10 +86,10 @@ local function plain_schema(record)
 end
 
 
-local function object_schema(name, record, form)
+local function object_schema(name, record, openapi_version)
   local properties, required = {}, {}
   for _, field in ipairs(record.fields) do
-    properties[field.name] = field_schema(field, form, description_of(name, field))
+    properties[field.name] = field_schema(field, openapi_version, description_of(name, field))
     required[#required + 1] = field.required and field.name or nil
   end
   local kind = record.kind and { group = record.package.group, kind = record.name, version = "v1" }
@@ -102,11 +102,11 @@ end
 
 
 --- The schema of definition `name` ("io.k8s.api.core.v1.PodSpec"), a table of the caller's own, or nil.
---- @param form table of form.lua
-function M.schema(name, form)
+--- @param openapi_version table one of openapi_versions.lua
+function M.schema(name, openapi_version)
   local schema = {}
   if WORDS[name] then
-    for key, value in pairs(WORDS[name][form.name]) do
+    for key, value in pairs(WORDS[name][openapi_version.name]) do
       schema[key] = value
     end
   else
@@ -114,7 +114,7 @@ function M.schema(name, form)
     if not record then
       return nil
     end
-    schema = record.plain and plain_schema(record) or object_schema(name, record, form)
+    schema = record.plain and plain_schema(record) or object_schema(name, record, openapi_version)
   end
   schema.description = descriptions.of(name)
   return schema

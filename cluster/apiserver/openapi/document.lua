@@ -6,9 +6,9 @@
 local builtin = require "cluster.apiserver.schema.builtin"
 local custom = require "cluster.apiserver.openapi.custom"
 local definitions = require "cluster.apiserver.openapi.definitions"
-local forms = require "cluster.apiserver.openapi.form"
 local gofmt = require "cluster.apiserver.gofmt"
 local host = require "cluster.host"
+local openapi_versions = require "cluster.apiserver.openapi.openapi_versions"
 local operations = require "cluster.apiserver.openapi.operations"
 local render = require "cluster.apiserver.openapi.render"
 
@@ -36,13 +36,13 @@ end
 
 -- A writer of JSON. `parts`: resource → its pieces; nil: they are not kept. `texts`: name of a built-in definition →
 -- its piece. `path` and `definition` make a piece of a name and the value that it names.
-local function json(form, parts)
-  return { form = form, parts = parts, texts = {}, path = member, definition = member }
+local function json(openapi_version, parts)
+  return { openapi_version = openapi_version, parts = parts, texts = {}, path = member, definition = member }
 end
 
 
-M.v2_writer = json(forms.v2, setmetatable({}, { __mode = "k" }))
-M.v3_writer = json(forms.v3, nil)
+M.v2_writer = json(openapi_versions.v2, setmetatable({}, { __mode = "k" }))
+M.v3_writer = json(openapi_versions.v3, nil)
 
 
 -- Names of all built-in definitions that a resource's paths and definitions need, as a set.
@@ -72,16 +72,16 @@ local function own_pieces(res, writer)
   if res.builtin then
     return {}
   end
-  local form = writer.form
+  local openapi_version = writer.openapi_version
   return {
-    writer.definition(custom.name(res, res.kind), custom.schema(res, form)),
-    writer.definition(custom.name(res, res.list_kind), custom.list_schema(res, form)),
+    writer.definition(custom.name(res, res.kind), custom.schema(res, openapi_version)),
+    writer.definition(custom.name(res, res.list_kind), custom.list_schema(res, openapi_version)),
   }
 end
 
 
 local function path_pieces(res, writer)
-  local pieces, items = {}, render.paths(res, writer.form)
+  local pieces, items = {}, render.paths(res, writer.openapi_version)
   for i, path in ipairs(gofmt.sorted_keys(items)) do
     pieces[i] = writer.path(path, items[path])
   end
@@ -105,7 +105,7 @@ end
 local function builtin_piece(name, writer)
   local text = writer.texts[name]
   if not text then
-    text = writer.definition(name, definitions.schema(name, writer.form))
+    text = writer.definition(name, definitions.schema(name, writer.openapi_version))
     writer.texts[name] = text
   end
   return text
@@ -124,7 +124,7 @@ end
 function M.gather(resources, extra, writer)
   local paths, own, needed = {}, {}, {}
   for _, path in ipairs(gofmt.sorted_keys(extra)) do
-    paths[#paths + 1] = writer.path(path, render.discovery_item(extra[path], writer.form))
+    paths[#paths + 1] = writer.path(path, render.discovery_item(extra[path], writer.openapi_version))
     definitions.collect(extra[path].gives, needed)
   end
   for _, res in ipairs(resources) do

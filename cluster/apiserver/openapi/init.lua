@@ -113,21 +113,21 @@ end
 -- A document, another one when its resources are others than the last time: { make =, text =, etag = }. Text and etag
 -- are made when they are asked for.
 local function made(cache, name, resources, make)
-  local key, known = key_of(resources), cache.made[name]
-  if not known or known.key ~= key then
-    known = { key = key, make = make, etag = etag_of_kinds(resources) }
-    cache.made[name] = known
+  local key, cached = key_of(resources), cache.made[name]
+  if not cached or cached.key ~= key then
+    cached = { key = key, make = make, etag = etag_of_kinds(resources) }
+    cache.made[name] = cached
   end
-  return known
+  return cached
 end
 
 
 -- The document of all resources is put together anew from the pieces that document.lua keeps: it is as large as all of
 -- them. Making it leaves several times as much garbage, which is freed at once.
-local function text_of(known)
-  local text = known.text or known.make()
-  if not known.is_joined then
-    known.text = text
+local function text_of(cached)
+  local text = cached.text or cached.make()
+  if not cached.is_joined then
+    cached.text = text
   elseif #text > GARBAGE_MIN then
     host.defer(collectgarbage)
   end
@@ -135,16 +135,16 @@ local function text_of(known)
 end
 
 
-local function etag_of(known)
-  known.etag = known.etag or host.sha256(text_of(known)):upper()
-  return known.etag
+local function etag_of(cached)
+  cached.etag = cached.etag or host.sha256(text_of(cached)):upper()
+  return cached.etag
 end
 
 
 local function all_extra(registry)
   local extra = {}
-  for _, known in pairs(cache_of(registry).documents) do
-    for path, about in pairs(known.extra) do
+  for _, cached in pairs(cache_of(registry).documents) do
+    for path, about in pairs(cached.extra) do
       extra[path] = about
     end
   end
@@ -154,19 +154,19 @@ end
 
 local function made_v2(registry, protobuf_wanted)
   local name = protobuf_wanted and "v2 protobuf" or "v2"
-  local known = made(cache_of(registry), name, registry:all(), function()
+  local cached = made(cache_of(registry), name, registry:all(), function()
     return (protobuf_wanted and protobuf.document or document.v2)(registry:all(), all_extra(registry))
   end)
-  known.is_joined = true
-  return known
+  cached.is_joined = true
+  return cached
 end
 
 
 local function made_v3(registry, name)
   local cache = cache_of(registry)
-  local known = cache.documents[name]
-  return known and made(cache, name, known.resources, function()
-    return document.v3(known.resources, known.extra)
+  local cached = cache.documents[name]
+  return cached and made(cache, name, cached.resources, function()
+    return document.v3(cached.resources, cached.extra)
   end)
 end
 
@@ -204,16 +204,16 @@ end
 
 --- A document of the third version as JSON text, or nil when there is none of that name ("apis/apps/v1").
 function M.v3(registry, name)
-  local known = made_v3(registry, name)
-  return known and text_of(known)
+  local cached = made_v3(registry, name)
+  return cached and text_of(cached)
 end
 
 
 -- The first of the media types asked for that can be had.
-local function negotiate(request, known)
+local function negotiate(request, media_types)
   local header = request.headers.accept
   for clause in (header ~= nil and header ~= "" and header or "*/*"):gmatch("[^,]+") do
-    local found = known[clause:match("^%s*([^;%s]*)")]
+    local found = media_types[clause:match("^%s*([^;%s]*)")]
     if found then
       return found
     end
@@ -227,12 +227,12 @@ end
 
 
 -- Sends what was made, or only says that what the client has is still good.
-local function send(request, reply, media, known, headers)
-  headers.ETag = '"' .. etag_of(known) .. '"'
+local function send(request, reply, media, cached, headers)
+  headers.ETag = '"' .. etag_of(cached) .. '"'
   if request.headers["if-none-match"] == headers.ETag then
     return reply:send(304, media, "", headers)
   end
-  reply:send(200, media, text_of(known), headers)
+  reply:send(200, media, text_of(cached), headers)
 end
 
 
@@ -246,20 +246,20 @@ end
 
 
 local function serve_v3(request, reply, registry, name)
-  local media, known = negotiate(request, FORMS_V3), made_v3(registry, name)
+  local media, cached = negotiate(request, FORMS_V3), made_v3(registry, name)
   if not media then
     return not_acceptable(reply)
-  elseif not known then
+  elseif not cached then
     return reply:send(200, "text/plain; charset=utf-8", "")
   end
   local hash, headers = request.query.hash and request.query.hash[1] or "", { Vary = "Accept" }
-  if hash ~= "" and hash ~= etag_of(known) then
-    headers.Location = ("/openapi/v3/%s?hash=%s"):format(name, etag_of(known))
+  if hash ~= "" and hash ~= etag_of(cached) then
+    headers.Location = ("/openapi/v3/%s?hash=%s"):format(name, etag_of(cached))
     return reply:send(301, "text/html; charset=utf-8", "", headers)
   elseif hash ~= "" then
     headers["Cache-Control"] = "public, immutable"
   end
-  send(request, reply, media, known, headers)
+  send(request, reply, media, cached, headers)
 end
 
 

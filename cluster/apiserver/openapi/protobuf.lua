@@ -2,9 +2,9 @@
 ---
 --- The messages are those of gnostic-models/openapiv2/OpenAPIv2.proto.
 local document = require "cluster.apiserver.openapi.document"
-local forms = require "cluster.apiserver.openapi.form"
 local gofmt = require "cluster.apiserver.gofmt"
 local host = require "cluster.host"
+local openapi_versions = require "cluster.apiserver.openapi.openapi_versions"
 
 local M = {}
 
@@ -210,7 +210,7 @@ local PATH = {
 
 -- Writes the pieces of the document; see document.lua.
 local WRITER = {
-  form = forms.v2, parts = setmetatable({}, { __mode = "k" }), texts = {},
+  openapi_version = openapi_versions.v2, parts = setmetatable({}, { __mode = "k" }), texts = {},
   path = function(path, item)
     return field(2, named(path, message(PATH, item, 10)))
   end,

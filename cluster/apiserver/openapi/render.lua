@@ -1,4 +1,4 @@
---- Writes operations (operations.lua) in the two forms of OpenAPI.
+--- Writes operations (operations.lua) for the two versions of OpenAPI.
 local host = require "cluster.host"
 local operations = require "cluster.apiserver.openapi.operations"
 
@@ -28,11 +28,11 @@ local function media_got(operation, res)
 end
 
 
-local Rich, Poor = {}, {}
+local V3, V2 = {}, {}
 
 
 -- A parameter: where is "query" or "path".
-function Rich.parameter(name, where)
+function V3.parameter(name, where)
   return {
     name = name, ["in"] = where, required = where == "path" or nil,
     schema = { type = operations.types[name] or "string", uniqueItems = true },
@@ -40,7 +40,7 @@ function Rich.parameter(name, where)
 end
 
 
-function Poor.parameter(name, where)
+function V2.parameter(name, where)
   return {
     name = name, ["in"] = where, required = where == "path" or nil, type = operations.types[name] or "string",
     uniqueItems = true,
@@ -48,40 +48,42 @@ function Poor.parameter(name, where)
 end
 
 
-local function content(media, form, name)
+local function content(media, openapi_version, name)
   local map = {}
   for _, kind in ipairs(media) do
-    map[kind] = { schema = form:refer(name) }
+    map[kind] = { schema = openapi_version:refer(name) }
   end
   return map
 end
 
 
-function Rich.add_bodies(out, operation, res, form)
+function V3.add_bodies(out, operation, res, openapi_version)
   for _, code in ipairs(operation.codes) do
     out.responses[tostring(code)] = {
-      description = DONE[code], content = content(media_got(operation, res), form, operation.gives),
+      description = DONE[code], content = content(media_got(operation, res), openapi_version, operation.gives),
     }
   end
   if operation.takes then
     out.requestBody = {
-      content = content(media_sent(operation, res), form, operation.takes), required = operation.must_send or nil,
+      content = content(media_sent(operation, res), openapi_version, operation.takes),
+      required = operation.must_send or nil,
     }
   end
 end
 
 
-function Poor.add_bodies(out, operation, res, form)
+function V2.add_bodies(out, operation, res, openapi_version)
   out.schemes = { "https" }
   out.produces = media_got(operation, res)
   out.consumes = media_sent(operation, res)
   for _, code in ipairs(operation.codes) do
-    out.responses[tostring(code)] = { description = DONE[code], schema = form:refer(operation.gives) }
+    out.responses[tostring(code)] = { description = DONE[code], schema = openapi_version:refer(operation.gives) }
   end
   if operation.takes then
     out.parameters = out.parameters or host.json.array {}
     table.insert(out.parameters, 1, {
-      name = "body", ["in"] = "body", required = operation.must_send or nil, schema = form:refer(operation.takes),
+      name = "body", ["in"] = "body", required = operation.must_send or nil,
+      schema = openapi_version:refer(operation.takes),
     })
   end
 end
@@ -96,7 +98,7 @@ local function parameters_of(names, where, writer)
 end
 
 
-local function render_operation(operation, res, form, writer)
+local function render_operation(operation, res, openapi_version, writer)
   local out = {
     operationId = operation.id, tags = { operation.tag }, responses = { ["401"] = { description = "Unauthorized" } },
     ["x-kubernetes-action"] = operation.action, ["x-kubernetes-group-version-kind"] = operation.kind,
@@ -104,21 +106,21 @@ local function render_operation(operation, res, form, writer)
   if operation.parameters[1] then
     out.parameters = parameters_of(operation.parameters, "query", writer)
   end
-  writer.add_bodies(out, operation, res, form)
+  writer.add_bodies(out, operation, res, openapi_version)
   return out
 end
 
 
 --- The path items of a resource, path → item.
---- @param form table of form.lua
-function M.paths(res, form)
-  local writer = form.rich and Rich or Poor
+--- @param openapi_version table one of openapi_versions.lua
+function M.paths(res, openapi_version)
+  local writer = openapi_version.has_all_keywords and V3 or V2
   local items = {}
   for _, entry in ipairs(operations.of(res)) do
     local item = { parameters = parameters_of(entry.names, "path", writer) }
     table.insert(item.parameters, writer.parameter("pretty", "query"))
     for _, operation in ipairs(entry.operations) do
-      item[operation.method] = render_operation(operation, res, form, writer)
+      item[operation.method] = render_operation(operation, res, openapi_version, writer)
     end
     items[entry.path] = item
   end
@@ -128,13 +130,13 @@ end
 
 --- A path item of discovery: a GET that answers with a kind of meta/v1.
 --- @param about table id, tag, gives (full name of a definition)
-function M.discovery_item(about, form)
-  local writer = form.rich and Rich or Poor
+function M.discovery_item(about, openapi_version)
+  local writer = openapi_version.has_all_keywords and V3 or V2
   local operation = { verb = "get", codes = { 200 }, gives = about.gives }
   local out = {
     operationId = about.id, tags = { about.tag }, responses = { ["401"] = { description = "Unauthorized" } },
   }
-  writer.add_bodies(out, operation, { builtin = true }, form)
+  writer.add_bodies(out, operation, { builtin = true }, openapi_version)
   return { get = out }
 end
 

@@ -90,18 +90,18 @@ local function retain_keys(original, patch)
   if shape(keep) ~= "list" then
     failure.bad_request("invalid patch format of retainKeys")
   end
-  local kept = {}
+  local retained = {}
   for _, key in ipairs(keep) do
-    kept[key] = true
+    retained[key] = true
   end
   for key, value in pairs(patch) do
     local directive = starts_with(key, DELETE_FROM_LIST) or starts_with(key, SET_ORDER)
-    if value ~= json.null and not directive and not kept[key] then
+    if value ~= json.null and not directive and not retained[key] then
       failure.bad_request("invalid patch format of retainKeys")
     end
   end
   for key in pairs(original) do
-    if not kept[key] then
+    if not retained[key] then
       original[key] = nil
     end
   end

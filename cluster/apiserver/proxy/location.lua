@@ -99,11 +99,11 @@ end
 
 
 function M.of_pod(request)
-  local asked = split(request.name)
-  if not asked then
+  local target = split(request.name)
+  if not target then
     return refuse("pod", request)
   end
-  local pod, failure = read(request, "Pod", asked.name)
+  local pod, failure = read(request, "Pod", target.name)
   if not pod then
     return nil, failure
   end
@@ -112,7 +112,7 @@ function M.of_pod(request)
   if not is_allowed(address, node and address_of_node(node)) then
     return nil, status.bad_request(NOT_ALLOWED)
   end
-  return at(asked.scheme, address, asked.port ~= "" and asked.port or first_port(pod))
+  return at(target.scheme, address, target.port ~= "" and target.port or first_port(pod))
 end
 
 
@@ -173,35 +173,35 @@ end
 
 
 function M.of_service(request)
-  local asked = split(request.name)
-  if not asked then
+  local target = split(request.name)
+  if not target then
     return refuse("service", request)
   end
-  local port_name, failure = asked.port, nil
+  local port_name, failure = target.port, nil
   if port_name:find "^[+-]?%d+$" and math.tointeger(tonumber(port_name)) then
-    port_name, failure = name_of_port(request, asked.name, math.tointeger(tonumber(port_name)))
+    port_name, failure = name_of_port(request, target.name, math.tointeger(tonumber(port_name)))
   end
-  local known = port_name and read(request, "Endpoints", asked.name)
+  local known = port_name and read(request, "Endpoints", target.name)
   if not known then -- the server calls it a Service's fault, too
-    return nil, failure or status.not_found(request.res, asked.name)
+    return nil, failure or status.not_found(request.res, target.name)
   elseif #(known.subsets or {}) == 0 then
-    return none(asked.name)
+    return none(target.name)
   end
   local address, port = pick(request, known.subsets, port_name)
   if not address then
     return none(request.name)
   end
-  return at(asked.scheme, address, port)
+  return at(target.scheme, address, port)
 end
 
 
 --- Of a node, `kubelet` = true says that it is its kubelet who is asked.
 function M.of_node(request)
-  local asked = split(request.name)
-  if not asked then
+  local target = split(request.name)
+  if not target then
     return refuse("node", request)
   end
-  local node, failure = read(request, "Node", asked.name)
+  local node, failure = read(request, "Node", target.name)
   if not node then
     return nil, failure
   end
@@ -211,14 +211,14 @@ function M.of_node(request)
   end
   local endpoint = ((node.status.daemonEndpoints or {}).kubeletEndpoint or {}).Port or 0
   local own_port = endpoint > 0 and tostring(endpoint) or KUBELET_PORT
-  local is_kubelet = asked.port == "" or asked.port == own_port
+  local is_kubelet = target.port == "" or target.port == own_port
   if not is_kubelet and not is_allowed(address) then
     return nil, status.bad_request(NOT_ALLOWED)
   end
   local found
-  found, failure = at(is_kubelet and "https" or asked.scheme, address, is_kubelet and own_port or asked.port)
+  found, failure = at(is_kubelet and "https" or target.scheme, address, is_kubelet and own_port or target.port)
   if found then
-    found.kubelet, found.node = is_kubelet, asked.name
+    found.kubelet, found.node = is_kubelet, target.name
   end
   return found, failure
 end

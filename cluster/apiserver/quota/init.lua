@@ -5,11 +5,11 @@
 --- unit one wins.
 --- Rules and wordings: apiserver/pkg/admission/plugin/resourcequota/controller.go.
 local check = require "cluster.apiserver.resources.check"
+local evaluator = require "cluster.apiserver.quota.evaluator"
 local host = require "cluster.host"
 local lists = require "cluster.apiserver.resources.resource_lists"
 local scopes = require "cluster.apiserver.quota.scopes"
 local status = require "cluster.apiserver.status"
-local usage = require "cluster.apiserver.quota.usage"
 
 local M = {}
 
@@ -64,9 +64,9 @@ end
 
 
 -- Adds a request to what is used of a quota. @return table|nil used; or nil and why it is refused
-local function charged(quota, asked)
+local function charged(quota, usage)
   local hard, used = quota.status.hard, quota.status.used or NONE
-  local requested, exceeded = lists.mask(asked, hard), {}
+  local requested, exceeded = lists.mask(usage, hard), {}
   local sum = lists.add(host.json.copy(used), requested)
   for name in pairs(requested) do
     exceeded[name] = lists.compare(sum[name], hard[name]) > 0 or nil
@@ -84,9 +84,9 @@ end
 local function concerned(quotas, id, object)
   local list = {}
   for _, quota in ipairs(quotas) do
-    local tracked = usage.tracked(id, quota.status.hard)
+    local tracked = evaluator.tracked(id, quota.status.hard)
     if next(tracked) and scopes.meet(quota.spec, id, object) then
-      local missing = id == "pods" and usage.missing(object, tracked)
+      local missing = id == "pods" and evaluator.missing(object, tracked)
       if missing then
         return nil, ("failed quota: %s: %s"):format(quota.metadata.name, missing)
       end
@@ -121,8 +121,8 @@ end
 --- @return table|nil failure a Status when it is refused
 function M.check(request, object, old)
   local res = request.res
-  local kept = res.namespaced and request.server.store.collections.resourcequotas
-  if not kept or kept:size(request.namespace) == 0 or not is_charged(request, object, old) then
+  local collection = res.namespaced and request.server.store.collections.resourcequotas
+  if not collection or collection:size(request.namespace) == 0 or not is_charged(request, object, old) then
     return nil
   end
   local function refuse(why)
@@ -132,10 +132,10 @@ function M.check(request, object, old)
   if not quotas then
     return refuse(why)
   end
-  local asked, changed = usage.of(res.id, object), {}
-  local before = old and usage.of(res.id, old)
+  local usage, changed = evaluator.of(res.id, object), {}
+  local before = old and evaluator.of(res.id, old)
   for _, quota in ipairs(quotas) do
-    local more = before and scopes.meet(quota.spec, res.id, old) and lists.minus(asked, before) or asked
+    local more = before and scopes.meet(quota.spec, res.id, old) and lists.minus(usage, before) or usage
     if not is_nothing(more) then
       local used
       used, why = charged(quota, more)

@@ -6,8 +6,8 @@ local age = require "cluster.apiserver.tables.age"
 local check = require "cluster.apiserver.resources.check"
 local cron = require "cluster.apiserver.schedule.cron"
 local field = require "cluster.apiserver.field"
+local job_validation = require "cluster.apiserver.resources.job_validation"
 local pod_defaults = require "cluster.apiserver.resources.pod.defaults"
-local rules = require "cluster.apiserver.resources.job_rules"
 local text = require "cluster.apiserver.tables.text"
 local warnings = require "cluster.apiserver.resources.pod.warnings"
 local workload = require "cluster.apiserver.resources.workload"
@@ -73,7 +73,7 @@ local function check_spec(spec, old, errors)
     check_zone(spec.timeZone, errors)
   end
   check.choice(spec.concurrencyPolicy, POLICIES, "spec.concurrencyPolicy", errors)
-  rules.check_template(spec.jobTemplate.spec, "spec.jobTemplate.spec", errors)
+  job_validation.check_template(spec.jobTemplate.spec, "spec.jobTemplate.spec", errors)
   check.not_negative(spec.successfulJobsHistoryLimit, "spec.successfulJobsHistoryLimit", errors)
   check.not_negative(spec.failedJobsHistoryLimit, "spec.failedJobsHistoryLimit", errors)
 end

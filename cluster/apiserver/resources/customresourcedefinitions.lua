@@ -1,12 +1,12 @@
 --- CustomResourceDefinitions.
 ---
 --- Rules: apiextensions-apiserver/pkg/registry/customresourcedefinition/{strategy,etcd}.go,
---- pkg/apis/apiextensions/v1/defaults.go. The effects of a write are in crd/init.lua, the checks are in crd/check.lua.
+--- pkg/apis/apiextensions/v1/defaults.go. The effects of a write are in crd/init.lua, the checks in crd/validation.lua.
 local canonical = require "cluster.apiserver.crd.canonical"
-local check = require "cluster.apiserver.crd.check"
-local client_config = require "cluster.apiserver.client_config"
 local conditions = require "cluster.apiserver.crd.conditions"
 local host = require "cluster.host"
+local validation = require "cluster.apiserver.crd.validation"
+local webhook_client_config = require "cluster.apiserver.webhook_client_config"
 
 local FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
@@ -53,7 +53,7 @@ local function defaults(object)
     names.singular = nil
   end
   spec.conversion = spec.conversion or { strategy = "None" }
-  client_config.defaults(spec.conversion.webhook and spec.conversion.webhook.clientConfig)
+  webhook_client_config.defaults(spec.conversion.webhook and spec.conversion.webhook.clientConfig)
   for _, version in ipairs(type(spec.versions) == "table" and spec.versions or {}) do
     if version.schema and version.schema.openAPIV3Schema then
       canonical(version.schema.openAPIV3Schema)
@@ -65,14 +65,14 @@ end
 local function prepare_create(object, ctx)
   object.status = { conditions = host.json.null, acceptedNames = { plural = "", kind = "" } }
   note_storage_version(object)
-  check.warn_of_formats(object, nil, ctx.request)
+  validation.warn_of_formats(object, nil, ctx.request)
 end
 
 
 local function prepare_update(new, old, ctx)
   new.status = host.json.copy(old.status)
   note_storage_version(new)
-  check.warn_of_formats(new, old, ctx.request)
+  validation.warn_of_formats(new, old, ctx.request)
 end
 
 
@@ -94,10 +94,10 @@ end
 
 
 return {
-  name = check.name,
+  name = validation.name,
   unconditional_update = false,
   defaults = defaults,
   prepare_create = prepare_create, prepare_update = prepare_update, prepare_status = prepare_status,
-  validate = check.create, validate_update = check.update, validate_status = check.status,
+  validate = validation.create, validate_update = validation.update, validate_status = validation.status,
   mark_deleted = mark_deleted,
 }

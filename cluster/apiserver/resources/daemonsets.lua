@@ -6,7 +6,7 @@ local age = require "cluster.apiserver.tables.age"
 local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
-local percent = require "cluster.apiserver.resources.percent"
+local int_or_percent = require "cluster.apiserver.resources.int_or_percent"
 local selectors = require "cluster.apiserver.resources.selectors"
 local template = require "cluster.apiserver.resources.pod.template"
 local text = require "cluster.apiserver.tables.text"
@@ -64,11 +64,11 @@ end
 
 
 local function check_rolling(rolling, path, errors)
-  for _, rule in ipairs { percent.validate, percent.at_most_all } do
+  for _, rule in ipairs { int_or_percent.validate, int_or_percent.at_most_all } do
     rule(rolling.maxUnavailable, path .. ".maxUnavailable", errors)
     rule(rolling.maxSurge, path .. ".maxSurge", errors)
   end
-  local unavailable, surge = percent.number(rolling.maxUnavailable), percent.number(rolling.maxSurge)
+  local unavailable, surge = int_or_percent.number(rolling.maxUnavailable), int_or_percent.number(rolling.maxSurge)
   if unavailable ~= 0 and surge ~= 0 then
     errors[#errors + 1] = field.invalid(path .. ".maxSurge", rolling.maxSurge,
       "may not be set when maxUnavailable is non-zero")
@@ -87,8 +87,8 @@ local function check_strategy(strategy, errors)
     local inner = rolling and check.go_struct {
       { "MaxUnavailable", rolling.maxUnavailable or 0 }, { "MaxSurge", rolling.maxSurge or 0 },
     }
-    local shown = check.go_struct { { "Type", strategy.type }, { "RollingUpdate", inner, inner ~= nil } }
-    errors[#errors + 1] = check.unsupported_text(path, shown, { "RollingUpdate", "OnDelete" })
+    local strategy_text = check.go_struct { { "Type", strategy.type }, { "RollingUpdate", inner, inner ~= nil } }
+    errors[#errors + 1] = check.unsupported_text(path, strategy_text, { "RollingUpdate", "OnDelete" })
   end
 end
 

@@ -9,10 +9,10 @@ local M = {}
 --- All objects of a kind without namespaces.
 --- @param ctx table as a strategy's hooks get it  @param id string "storageclasses.storage.k8s.io"
 function M.all(ctx, id)
-  local list, kept = {}, ctx.server.store.collections[id]
-  local res = kept and ctx.server.registry:by_id(id)
+  local list, collection = {}, ctx.server.store.collections[id]
+  local res = collection and ctx.server.registry:by_id(id)
   if res then
-    kept:each(nil, nil, function(entry)
+    collection:each(nil, nil, function(entry)
       list[#list + 1] = store.object(res, entry)
     end)
   end

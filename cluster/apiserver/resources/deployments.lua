@@ -6,7 +6,7 @@ local age = require "cluster.apiserver.tables.age"
 local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
-local percent = require "cluster.apiserver.resources.percent"
+local int_or_percent = require "cluster.apiserver.resources.int_or_percent"
 local text = require "cluster.apiserver.tables.text"
 local warnings = require "cluster.apiserver.resources.pod.warnings"
 local workload = require "cluster.apiserver.resources.workload"
@@ -37,12 +37,12 @@ end
 
 local function check_rolling(rolling, path, errors)
   local unavailable, surge = rolling.maxUnavailable, rolling.maxSurge
-  percent.validate(unavailable, path .. ".maxUnavailable", errors)
-  percent.validate(surge, path .. ".maxSurge", errors)
-  if percent.number(unavailable) == 0 and percent.number(surge) == 0 then
+  int_or_percent.validate(unavailable, path .. ".maxUnavailable", errors)
+  int_or_percent.validate(surge, path .. ".maxSurge", errors)
+  if int_or_percent.number(unavailable) == 0 and int_or_percent.number(surge) == 0 then
     errors[#errors + 1] = field.invalid(path .. ".maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
   end
-  percent.at_most_all(unavailable, path .. ".maxUnavailable", errors)
+  int_or_percent.at_most_all(unavailable, path .. ".maxUnavailable", errors)
 end
 
 
@@ -55,8 +55,8 @@ local function check_strategy(strategy, errors)
     local inner = rolling and check.go_struct {
       { "MaxUnavailable", rolling.maxUnavailable or 0 }, { "MaxSurge", rolling.maxSurge or 0 },
     }
-    local shown = check.go_struct { { "Type", strategy.type }, { "RollingUpdate", inner, inner ~= nil } }
-    errors[#errors + 1] = check.unsupported_text(path, shown, { "Recreate", "RollingUpdate" })
+    local strategy_text = check.go_struct { { "Type", strategy.type }, { "RollingUpdate", inner, inner ~= nil } }
+    errors[#errors + 1] = check.unsupported_text(path, strategy_text, { "Recreate", "RollingUpdate" })
   elseif strategy.rollingUpdate then
     errors[#errors + 1] = field.forbidden(path .. ".rollingUpdate",
       "may not be specified when strategy `type` is 'Recreate'")

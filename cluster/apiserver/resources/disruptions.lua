@@ -8,8 +8,8 @@ local M = {}
 local ALLOWED = "DisruptionAllowed"
 
 
---- Says in the condition DisruptionAllowed of a status what its number says.
-function M.tell(status)
+--- Sets the condition DisruptionAllowed of a status by its number of allowed disruptions.
+function M.set_condition(status)
   status.conditions = status.conditions or host.json.array {}
   local condition
   for _, known in ipairs(status.conditions) do

@@ -95,8 +95,8 @@ local function cells(obj, now)
   for _, subset in ipairs(obj.subsets or {}) do
     add_subset(list, subset)
   end
-  local shown = obj.subsets and obj.subsets[1] and text.cut(list, ADDRESSES_SHOWN, "") or "<none>"
-  return { obj.metadata.name, shown, age.of(obj, now) }
+  local addresses = obj.subsets and obj.subsets[1] and text.cut(list, ADDRESSES_SHOWN, "") or "<none>"
+  return { obj.metadata.name, addresses, age.of(obj, now) }
 end
 
 

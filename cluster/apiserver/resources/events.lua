@@ -150,6 +150,7 @@ local function validate_new_form(object)
 end
 
 
+-- In upstream's order; it checks `reason` twice, and so an answer has two causes for it.
 local IMMUTABLE = {
   "involvedObject", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count", "reason", "type",
   "eventTime", "action", "related", "reportingController", "reportingInstance",

@@ -77,7 +77,7 @@ end
 
 
 -- "Config.example.com/name" of what the class refers to.
-local function shown(parameters)
+local function parameters_text(parameters)
   if not parameters then
     return "<none>"
   end
@@ -88,7 +88,8 @@ end
 local function cells(obj, now)
   local annotations = obj.metadata.annotations
   local mark = annotations and annotations[IS_DEFAULT] == "true" and " (default)" or ""
-  return { obj.metadata.name .. mark, obj.spec.controller or "", shown(obj.spec.parameters), age.of(obj, now) }
+  local name, parameters = obj.metadata.name .. mark, parameters_text(obj.spec.parameters)
+  return { name, obj.spec.controller or "", parameters, age.of(obj, now) }
 end
 
 

@@ -58,7 +58,7 @@ end
 
 
 -- "services/default/kubernetes".
-local function shown(parent)
+local function parent_text(parent)
   if not parent then
     return "<none>"
   end
@@ -72,6 +72,6 @@ return {
   name = check_name,
   validate = validate, validate_update = validate_update,
   cells = function(obj, now)
-    return { obj.metadata.name, shown(obj.spec.parentRef), age.of(obj, now) }
+    return { obj.metadata.name, parent_text(obj.spec.parentRef), age.of(obj, now) }
   end,
 }

@@ -6,8 +6,8 @@ local cells = require "cluster.apiserver.tables.cells.job"
 local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
+local job_validation = require "cluster.apiserver.resources.job_validation"
 local names = require "cluster.names"
-local rules = require "cluster.apiserver.resources.job_rules"
 local warnings = require "cluster.apiserver.resources.pod.warnings"
 local workload = require "cluster.apiserver.resources.workload"
 
@@ -102,9 +102,9 @@ end
 local function validate(object)
   local errors = {}
   if not object.spec.manualSelector then
-    rules.check_generated(object, { UID_LABEL, OLD_UID_LABEL }, { NAME_LABEL, OLD_NAME_LABEL }, errors)
+    job_validation.check_generated(object, { UID_LABEL, OLD_UID_LABEL }, { NAME_LABEL, OLD_NAME_LABEL }, errors)
   end
-  rules.check_spec(object.spec, errors)
+  job_validation.check_spec(object.spec, errors)
   check_hostname(object, errors)
   return errors
 end
@@ -153,7 +153,7 @@ end
 
 local function validate_update(new, old)
   local errors = {}
-  rules.check_spec(new.spec, errors)
+  job_validation.check_spec(new.spec, errors)
   check_completions(new.spec, old.spec, errors)
   check.immutable_value(new.spec.selector, old.spec.selector, "spec.selector", errors)
   check_template(new, old, errors)

@@ -1,4 +1,4 @@
---- LimitRanges; limits.lua holds pods and claims to them.
+--- LimitRanges; limitranger.lua holds pods and claims to them.
 ---
 --- Rules: kubernetes/pkg/apis/core/v1/defaults.go (SetDefaults_LimitRangeItem), pkg/apis/core/validation/validation.go
 --- (ValidateLimitRange), pkg/registry/core/limitrange/strategy.go.

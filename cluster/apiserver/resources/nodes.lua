@@ -27,10 +27,10 @@ local function validate(object)
     check.choice(taint.effect, EFFECTS, path .. ".effect", errors)
     local pair = taint.key .. ":" .. taint.effect
     if seen[pair] then
-      local shown = check.go_struct { { "Key", taint.key }, { "Value", taint.value or "" },
+      local taint_text = check.go_struct { { "Key", taint.key }, { "Value", taint.value or "" },
         { "Effect", taint.effect }, { "TimeAdded", taint.timeAdded } }
       errors[#errors + 1] = { type = "FieldValueDuplicate", path = path,
-        detail = shown .. ": taints must be unique by key and effect pair" }
+        detail = taint_text .. ": taints must be unique by key and effect pair" }
     end
     seen[pair] = true
   end

@@ -1,4 +1,4 @@
---- Claims of persistent volumes; controllers/claims.lua binds them.
+--- Claims of persistent volumes; controllers/persistentvolume.lua binds them.
 ---
 --- Rules: kubernetes/pkg/apis/core/validation/validation.go (ValidatePersistentVolumeClaim),
 --- pkg/registry/core/persistentvolumeclaim/strategy.go, plugin/pkg/admission/storage.
@@ -7,7 +7,7 @@ local claim = require "cluster.apiserver.resources.claim"
 local classes = require "cluster.apiserver.resources.default_class"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
-local limits = require "cluster.apiserver.resources.limits"
+local limitranger = require "cluster.apiserver.resources.limitranger"
 local protection = require "cluster.apiserver.resources.protection"
 local quantity = require "cluster.quantity"
 local workload = require "cluster.apiserver.resources.workload"
@@ -95,7 +95,7 @@ local function admit(new, old, ctx)
   if ctx.request.subresource or old and old.metadata.deletionTimestamp then
     return nil
   end
-  return limits.check(new, ctx)
+  return limitranger.check(new, ctx)
 end
 
 

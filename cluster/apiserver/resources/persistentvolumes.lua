@@ -1,4 +1,4 @@
---- Persistent volumes; controllers/claims.lua binds them.
+--- Persistent volumes; controllers/persistentvolume.lua binds them.
 ---
 --- Rules: kubernetes/pkg/apis/core/validation/validation.go (ValidatePersistentVolume),
 --- pkg/registry/core/persistentvolume/strategy.go.

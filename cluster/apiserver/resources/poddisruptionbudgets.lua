@@ -3,8 +3,8 @@
 --- Rules: kubernetes/pkg/apis/policy/validation/validation.go, pkg/registry/policy/poddisruptionbudget/strategy.go.
 local age = require "cluster.apiserver.tables.age"
 local check = require "cluster.apiserver.resources.check"
+local int_or_percent = require "cluster.apiserver.resources.int_or_percent"
 local names = require "cluster.names"
-local percent = require "cluster.apiserver.resources.percent"
 local selectors = require "cluster.apiserver.resources.selectors"
 local workload = require "cluster.apiserver.resources.workload"
 
@@ -15,16 +15,16 @@ local POLICIES = { "AlwaysAllow", "IfHealthyBudget" }
 local function validate(object)
   local errors, spec = {}, object.spec
   if spec.minAvailable ~= nil and spec.maxUnavailable ~= nil then
-    local shown = check.go_struct {
+    local spec_text = check.go_struct {
       { "MinAvailable", spec.minAvailable }, { "Selector", spec.selector }, { "MaxUnavailable", spec.maxUnavailable },
       { "UnhealthyPodEvictionPolicy", spec.unhealthyPodEvictionPolicy },
     }
-    errors[#errors + 1] = check.invalid_text("spec", shown, "minAvailable and maxUnavailable cannot be both set")
+    errors[#errors + 1] = check.invalid_text("spec", spec_text, "minAvailable and maxUnavailable cannot be both set")
   end
   for _, name in ipairs { "minAvailable", "maxUnavailable" } do
     if spec[name] ~= nil then
-      percent.validate(spec[name], "spec." .. name, errors)
-      percent.at_most_all(spec[name], "spec." .. name, errors)
+      int_or_percent.validate(spec[name], "spec." .. name, errors)
+      int_or_percent.at_most_all(spec[name], "spec." .. name, errors)
     end
   end
   selectors.validate(spec.selector, "spec.selector", errors)
@@ -45,7 +45,7 @@ local function prepare_create(object)
 end
 
 
-local function shown(number_or_percent)
+local function number_text(number_or_percent)
   return number_or_percent and tostring(number_or_percent) or "N/A"
 end
 
@@ -53,7 +53,7 @@ end
 local function cells(obj, now)
   local spec, status = obj.spec or {}, obj.status or {}
   return {
-    obj.metadata.name, shown(spec.minAvailable), shown(spec.maxUnavailable), status.disruptionsAllowed or 0,
+    obj.metadata.name, number_text(spec.minAvailable), number_text(spec.maxUnavailable), status.disruptionsAllowed or 0,
     age.of(obj, now),
   }
 end

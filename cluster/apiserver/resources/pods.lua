@@ -9,7 +9,7 @@ local defaults = require "cluster.apiserver.resources.pod.defaults"
 local eviction = require "cluster.apiserver.resources.pod.eviction"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
-local limits = require "cluster.apiserver.resources.limits"
+local limitranger = require "cluster.apiserver.resources.limitranger"
 local parts = require "cluster.apiserver.resources.pod.parts"
 local qos = require "cluster.apiserver.resources.pod.qos"
 local spec_rules = require "cluster.apiserver.resources.pod.spec"
@@ -33,7 +33,7 @@ end
 
 
 local function prepare_create(object, ctx)
-  limits.complete(object, ctx)
+  limitranger.complete(object, ctx)
   local failure = admission.admit(object, ctx)
   if failure then
     return nil, failure
@@ -86,7 +86,7 @@ end
 -- Limits are only checked for new pods and resizes: other writes do not change the resources of containers.
 local function admit(new, old, ctx)
   if not old or ctx.request.subresource == "resize" and not old.metadata.deletionTimestamp then
-    return limits.check(new, ctx)
+    return limitranger.check(new, ctx)
   end
 end
 

@@ -94,16 +94,16 @@ end
 -- Lets one object go that is to be deleted and not used.
 local function release(server, id, entry)
   local object = host.json.decode(entry.text)
-  local kept = host.json.array {}
+  local finalizers = host.json.array {}
   for _, finalizer in ipairs(object.metadata.finalizers or NONE) do
     if finalizer ~= FINALIZERS[id] then
-      kept[#kept + 1] = finalizer
+      finalizers[#finalizers + 1] = finalizer
     end
   end
-  if #kept == #(object.metadata.finalizers or NONE) or is_used(server, id, object) then
+  if #finalizers == #(object.metadata.finalizers or NONE) or is_used(server, id, object) then
     return
   end
-  object.metadata.finalizers = kept
+  object.metadata.finalizers = finalizers
   server:call("PUT", path_of(id, entry), object, CALLER)
 end
 

@@ -137,10 +137,10 @@ local function binding_update_validation(validate)
   return function(new, old)
     local errors = validate(new)
     if not host.json.equal(new.roleRef, old.roleRef) then
-      local shown = check.go_struct {
+      local role_ref_text = check.go_struct {
         { "APIGroup", new.roleRef.apiGroup }, { "Kind", new.roleRef.kind }, { "Name", new.roleRef.name },
       }
-      errors[#errors + 1] = check.invalid_text("roleRef", shown, "cannot change roleRef")
+      errors[#errors + 1] = check.invalid_text("roleRef", role_ref_text, "cannot change roleRef")
     end
     return errors
   end

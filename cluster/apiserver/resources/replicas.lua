@@ -32,14 +32,14 @@ function M.validate_status(new)
 end
 
 
---- A strategy's cells. @param shown function(selector) -> its text
-function M.cells(shown)
+--- A strategy's cells. @param selector_text function(selector) -> its text
+function M.cells(selector_text)
   return function(obj, now)
     local spec, status = obj.spec, obj.status or {}
     local names, images = text.containers(spec.template and spec.template.spec)
     return {
       obj.metadata.name, spec.replicas or 0, status.replicas or 0, status.readyReplicas or 0, age.of(obj, now),
-      names, images, shown(spec.selector),
+      names, images, selector_text(spec.selector),
     }
   end
 end

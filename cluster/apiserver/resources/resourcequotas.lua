@@ -70,11 +70,11 @@ local function check_amounts(amounts, path, errors)
 end
 
 
--- A scope that does not fit something that the quota limits; `shown`, a text, stands in the error.
-local function check_fit(scope, hard, path, shown, errors)
+-- A scope that does not fit something that the quota limits; `scopes_text`, a text, stands in the error.
+local function check_fit(scope, hard, path, scopes_text, errors)
   for _, name in ipairs(check.sorted_keys(hard)) do
     if resource_names.is_of_quota(name) and SCOPES[scope] and not SCOPES[scope][name] then
-      errors[#errors + 1] = check.invalid_text(path, shown, "unsupported scope applied to resource")
+      errors[#errors + 1] = check.invalid_text(path, scopes_text, "unsupported scope applied to resource")
     end
   end
 end

@@ -2,13 +2,13 @@
 ---
 --- Rules: kubernetes/pkg/apis/node/validation/validation.go, pkg/registry/node/runtimeclass/strategy.go.
 local age = require "cluster.apiserver.tables.age"
-local amounts = require "cluster.apiserver.resources.pod.amounts"
 local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
 local metadata = require "cluster.apiserver.metadata"
 local names = require "cluster.names"
-local placing = require "cluster.apiserver.resources.pod.placing"
 local quantity = require "cluster.quantity"
+local resource_requirements = require "cluster.apiserver.resources.pod.resource_requirements"
+local pod_scheduling = require "cluster.apiserver.resources.pod.scheduling"
 
 
 local function defaults(object)
@@ -20,7 +20,7 @@ end
 
 
 -- A toleration as its internal type in Go is printed.
-local function shown(toleration)
+local function toleration_text(toleration)
   return check.go_struct {
     { "Key", toleration.key or "" }, { "Operator", toleration.operator or "" }, { "Value", toleration.value or "" },
     { "Effect", toleration.effect or "" }, { "TolerationSeconds", toleration.tolerationSeconds },
@@ -36,7 +36,8 @@ local function check_unique(tolerations, errors)
       toleration.effect or "" }, "\0")
     if seen[key] then
       errors[#errors + 1] = {
-        type = "FieldValueDuplicate", path = ("scheduling.tolerations[%d]"):format(i - 1), detail = shown(toleration),
+        type = "FieldValueDuplicate", path = ("scheduling.tolerations[%d]"):format(i - 1),
+        detail = toleration_text(toleration),
       }
     end
     seen[key] = true
@@ -52,11 +53,11 @@ local function validate(object)
     check.each(errors, "handler", object.handler, names.label(object.handler))
   end
   if object.overhead then
-    amounts.validate({ limits = object.overhead.podFixed }, "overhead", errors)
+    resource_requirements.validate({ limits = object.overhead.podFixed }, "overhead", errors)
   end
   if scheduling then
     metadata.check_labels(scheduling.nodeSelector, "scheduling.nodeSelector", errors)
-    placing.tolerations(scheduling.tolerations or {}, "scheduling.tolerations", errors)
+    pod_scheduling.tolerations(scheduling.tolerations or {}, "scheduling.tolerations", errors)
     check_unique(scheduling.tolerations or {}, errors)
   end
   return errors

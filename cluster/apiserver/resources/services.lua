@@ -2,16 +2,16 @@
 ---
 --- Rules: kubernetes/pkg/apis/core/v1/defaults.go (SetDefaults_Service), pkg/registry/core/service/strategy.go,
 --- pkg/registry/core/service/storage.
-local address = require "cluster.apiserver.resources.service.address"
-local address_rules = require "cluster.apiserver.resources.service.address_rules"
 local cells = require "cluster.apiserver.tables.cells.service"
+local cluster_ip = require "cluster.apiserver.resources.service.cluster_ip"
+local cluster_ip_validation = require "cluster.apiserver.resources.service.cluster_ip_validation"
 local host = require "cluster.host"
 local location = require "cluster.apiserver.proxy.location"
 local names = require "cluster.names"
-local ports = require "cluster.apiserver.resources.service.ports"
+local node_ports = require "cluster.apiserver.resources.service.node_ports"
 local proxy = require "cluster.apiserver.proxy"
-local rules = require "cluster.apiserver.resources.service.rules"
 local status = require "cluster.apiserver.status"
+local validation = require "cluster.apiserver.resources.service.validation"
 local warnings = require "cluster.apiserver.resources.service.warnings"
 
 local AFFINITY_SECONDS = 10800
@@ -47,7 +47,7 @@ local function defaults(object)
   default_affinity(spec)
   spec.type = spec.type or "ClusterIP"
   default_ports(spec.ports)
-  if rules.is_external(spec) then
+  if validation.is_external(spec) then
     spec.externalTrafficPolicy = spec.externalTrafficPolicy or "Cluster"
   end
   if INTERNAL[spec.type] then
@@ -68,15 +68,15 @@ end
 local function allocate(object, ctx, old)
   local spec, before = object.spec, old and old.spec
   local uid, dry = (old or object).metadata.uid, ctx.request.query.dryRun ~= nil
-  local errors = address_rules.check(spec)
+  local errors = cluster_ip_validation.check(spec)
   if #errors > 0 then
     return refuse(object, errors)
   end
-  errors = address.set_families(spec, before)
+  errors = cluster_ip.set_families(spec, before)
   if not errors and not (before and before.type ~= "ExternalName") then
-    errors = address.allocate(spec, ctx.server, uid, dry)
+    errors = cluster_ip.allocate(spec, ctx.server, uid, dry)
   end
-  errors = errors or ports.allocate(spec, ctx.server, uid, { old = before, dry = dry })
+  errors = errors or node_ports.allocate(spec, ctx.server, uid, { old = before, dry = dry })
   if errors then
     return refuse(object, errors)
   end
@@ -85,7 +85,7 @@ end
 
 
 local function prepare_create(object, ctx)
-  address.normalize(object.spec)
+  cluster_ip.normalize(object.spec)
   local done, failure = allocate(object, ctx)
   object.status = { loadBalancer = {} }
   return done, failure
@@ -101,7 +101,7 @@ local function drop_of_type(new, old)
       end
     end
   end
-  ports.drop(new, old)
+  node_ports.drop(new, old)
   if old.type == "LoadBalancer" and new.type ~= "LoadBalancer" then
     for _, name in ipairs { "allocateLoadBalancerNodePorts", "loadBalancerClass", "healthCheckNodePort" } do
       if new[name] == old[name] then
@@ -109,7 +109,7 @@ local function drop_of_type(new, old)
       end
     end
   end
-  if rules.is_external(old) and not rules.is_external(new)
+  if validation.is_external(old) and not validation.is_external(new)
     and new.externalTrafficPolicy == old.externalTrafficPolicy then
     new.externalTrafficPolicy = nil
   end
@@ -122,13 +122,13 @@ local function keep_allocated(new, old)
     new.clusterIP = new.clusterIP or old.clusterIP
     new.clusterIPs = new.clusterIPs or old.clusterIPs
   end
-  ports.keep(new, old)
+  node_ports.keep(new, old)
 end
 
 
 local function prepare_update(new, old, ctx)
   keep_allocated(new.spec, old.spec)
-  address.normalize(new.spec, old.spec)
+  cluster_ip.normalize(new.spec, old.spec)
   drop_of_type(new.spec, old.spec)
   local done, failure = allocate(new, ctx, old)
   new.status = old.status
@@ -153,8 +153,8 @@ return {
   prepare_update = prepare_update,
   prepare_status = prepare_status,
   warnings = warnings.of,
-  validate = rules.validate,
-  validate_update = rules.validate_update,
+  validate = validation.validate,
+  validate_update = validation.validate_update,
   field_names = { ["spec.clusterIP"] = true, ["spec.type"] = true },
   fields = function(object)
     return { ["spec.clusterIP"] = object.spec.clusterIP or "", ["spec.type"] = object.spec.type or "" }

@@ -74,8 +74,8 @@ local function check_strategy(strategy, errors)
   local rolling = strategy.rollingUpdate
   local inner = rolling and check.go_struct { { "Partition", rolling.partition or 0 }, { "MaxUnavailable" } }
   if strategy.type ~= "OnDelete" then
-    local shown = check.go_struct { { "Type", strategy.type }, { "RollingUpdate", inner, inner ~= nil } }
-    errors[#errors + 1] = check.invalid_text(path, shown, "must be 'RollingUpdate' or 'OnDelete'")
+    local strategy_text = check.go_struct { { "Type", strategy.type }, { "RollingUpdate", inner, inner ~= nil } }
+    errors[#errors + 1] = check.invalid_text(path, strategy_text, "must be 'RollingUpdate' or 'OnDelete'")
   elseif rolling then
     errors[#errors + 1] = check.invalid_text(path .. ".rollingUpdate", inner,
       "only allowed for updateStrategy 'RollingUpdate'")

@@ -88,14 +88,14 @@ end
 
 
 -- Walks a value: what has a part of its own goes there, the rest goes away unless it is kept.
-local function walker(schema, kept)
+local function walker(schema, preserves_unknown)
   local embedded = schema["x-kubernetes-embedded-resource"]
   local walk_items, parts, additional
   local function prepare()
     parts, additional = compile_parts(schema)
     embed(parts, embedded)
     local items = schema.items
-    walk_items = items and compile(items, kept) or (kept and nothing or clear)
+    walk_items = items and compile(items, preserves_unknown) or (preserves_unknown and nothing or clear)
   end
   return function(value, at, depth, found)
     if not parts then
@@ -106,7 +106,7 @@ local function walker(schema, kept)
     end
     for key, inner in pairs(value) do
       local part = parts[key] or additional
-      if not part and not kept then
+      if not part and not preserves_unknown then
         if depth > 0 or not TYPE_META[key] then
           found[#found + 1] = path_of(at, depth, key)
         end
@@ -127,11 +127,11 @@ local function is_free(schema)
 end
 
 
-function compile(schema, kept)
-  kept = kept or schema[PRESERVE]
-  local known = kept and keepers or pruners
+function compile(schema, preserves_unknown)
+  preserves_unknown = preserves_unknown or schema[PRESERVE]
+  local known = preserves_unknown and keepers or pruners
   if not known[schema] then
-    known[schema] = is_free(schema) and nothing or walker(schema, kept)
+    known[schema] = is_free(schema) and nothing or walker(schema, preserves_unknown)
   end
   return known[schema]
 end

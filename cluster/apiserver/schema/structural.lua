@@ -94,12 +94,12 @@ local FORBIDDEN = {
   { "x-kubernetes-validations", "must be empty to be structural" },
 }
 
-local check_junctors
+local check_logical_schemas
 
 
 -- A schema within anyOf, allOf, oneOf or not.
 local function check_alternative(schema, path, errors, skip_any_of)
-  check_junctors(schema, path, errors, skip_any_of, false)
+  check_logical_schemas(schema, path, errors, skip_any_of, false)
   if type(schema.items) == "table" then
     check_alternative(schema.items, path .. ".items", errors)
   end
@@ -124,7 +124,7 @@ local function is_int_or_string(list)
 end
 
 
-function check_junctors(schema, path, errors, skip_any_of, skip_first)
+function check_logical_schemas(schema, path, errors, skip_any_of, skip_first)
   for _, junctor in ipairs { "anyOf", "allOf", "oneOf" } do
     for i, inner in ipairs(junctor == "anyOf" and skip_any_of and {} or schema[junctor] or {}) do
       check_alternative(inner, ("%s.%s[%d]"):format(path, junctor, i - 1), errors,
@@ -232,7 +232,7 @@ local function check(schema, level, path, errors)
   end
   check_extensions(schema, path, errors)
   local all_of = schema.allOf and schema.allOf[1]
-  check_junctors(schema, path, errors, is_int_or_string(schema.anyOf), all_of and is_int_or_string(all_of.anyOf))
+  check_logical_schemas(schema, path, errors, is_int_or_string(schema.anyOf), all_of and is_int_or_string(all_of.anyOf))
   check_type(schema, level, path, errors)
   check_metadata(schema, level, path, errors)
 end

@@ -9,7 +9,7 @@
 --- ratcheting}.go.
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
-local junctors = require "cluster.apiserver.schema.junctors"
+local logical_schemas = require "cluster.apiserver.schema.logical_schemas"
 local new_run = require("cluster.apiserver.schema.run").new
 local old_items = require "cluster.apiserver.schema.old_items"
 local values = require "cluster.apiserver.schema.values"
@@ -174,7 +174,7 @@ local function checks_of(schema, kind, compile, shared)
   matches = matches + (typed and 1 or 0) + (typed and not wrong and 1 or 0)
   add(wrong or nil)
   matches = matches + 1
-  add(shared.junctors)
+  add(shared.logical_schemas)
   for _, make in ipairs(MAKERS[kind]) do
     add(make(schema, compile))
   end
@@ -253,7 +253,7 @@ local function compile(schema)
     return known
   end
   local shared = {
-    junctors = junctors.check(schema, compile),
+    logical_schemas = logical_schemas.check(schema, compile),
     enum = values.enum_check(schema),
     object = object_check(schema, compile),
   }

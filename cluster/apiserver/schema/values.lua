@@ -139,7 +139,7 @@ local function range_check(schema)
 end
 
 
-local function shown(number)
+local function number_text(number)
   return math.type(number) == "integer" and tostring(number) or gofmt.float(number)
 end
 
@@ -158,7 +158,7 @@ local function bound_check(bound, exclusive, what, words, beyond, in_range)
     local fits = not in_range or in_range(bound, run, depth, what)
     local number, limit = comparable(value, bound, fits)
     if beyond(number, limit) or (exclusive and number == limit) then
-      run:invalid(depth, number, words .. shown(limit))
+      run:invalid(depth, number, words .. number_text(limit))
     end
   end
 end
@@ -170,10 +170,10 @@ local function multiple_check(factor, in_range)
     local number, by = comparable(value, factor, fits)
     if by <= 0 then
       run:error(depth, field.invalid("", by, ("factor MultipleOf declared for %s must be positive: %s"):format(
-        run:path(depth), shown(by))))
+        run:path(depth), number_text(by))))
     elseif math.type(number) == "integer" and number % by ~= 0
       or math.type(number) == "float" and not json_integer(by < 1 and 1 / by * number or number / by) then
-      run:invalid(depth, number, "should be a multiple of " .. shown(by))
+      run:invalid(depth, number, "should be a multiple of " .. number_text(by))
     end
   end
 end

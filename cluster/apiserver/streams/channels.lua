@@ -60,21 +60,21 @@ end
 
 
 --- Opens the WebSocket.
---- @param protocol string of M.PROTOCOLS, that the client has offered  @param heard table { closed = function() }
+--- @param protocol string of M.PROTOCOLS, that the client has offered  @param handlers table { closed = function() }
 --- @return table|nil channels, or nil and why there are none
-function M.open(request, reply, protocol, heard)
+function M.open(request, reply, protocol, handlers)
   local self = setmetatable({ form = M.PROTOCOLS[protocol], streams = {} }, M)
   local why
   self.socket, why = websocket.open(request, reply, protocol ~= "" and protocol or nil, {
     message = function(bytes)
       take(self, bytes)
     end,
-    closed = heard.closed,
+    closed = handlers.closed,
   })
   if not self.socket then
     return nil, why
   end
-  self.ways = {
+  self.transport = {
     send = function(one, bytes)
       send(self, one.channel, bytes)
     end,
@@ -93,7 +93,7 @@ end
 
 --- A stream on a channel.
 function M:add(channel, name)
-  local one = stream.new(self.ways, name)
+  local one = stream.new(self.transport, name)
   one.channel = channel
   self.streams[channel] = one
   return one

@@ -6,9 +6,9 @@ local M = {}
 M.__index = M
 
 
---- @param wanted integer bytes of the first frame at least
-function M.new(wanted)
-  return setmetatable({ bytes = "", at = 1, wanted = wanted, pieces = {}, held = 0 }, M)
+--- @param frame_bytes integer bytes of the first frame at least
+function M.new(frame_bytes)
+  return setmetatable({ bytes = "", at = 1, frame_bytes = frame_bytes, pieces = {}, piece_bytes = 0 }, M)
 end
 
 
@@ -23,12 +23,12 @@ end
 --- @return boolean whether there may be a frame
 function M:add(piece)
   self.pieces[#self.pieces + 1] = piece
-  self.held = self.held + #piece
-  if self:size() + self.held < self.wanted then
+  self.piece_bytes = self.piece_bytes + #piece
+  if self:size() + self.piece_bytes < self.frame_bytes then
     return false
   end
   self.bytes, self.at = self.bytes:sub(self.at) .. table.concat(self.pieces), 1
-  self.pieces, self.held = {}, 0
+  self.pieces, self.piece_bytes = {}, 0
   return true
 end
 

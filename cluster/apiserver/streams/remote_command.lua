@@ -108,18 +108,18 @@ local function open_spdy(request, reply, wanted, fn)
     return true
   end
   local session, closed = new_session(protocol)
-  local left = count_wanted(wanted, protocol)
+  local missing_count = count_wanted(wanted, protocol)
   local late = host.after(WAIT, function()
     session.connection:finish()
   end)
   session.connection = spdy.new(link, {
     stream = function(one)
-      if left == 0 or not CHANNELS[one.name or ""] or session[one.name] then
+      if missing_count == 0 or not CHANNELS[one.name or ""] or session[one.name] then
         return one:reset()
       end
       session[one.name] = one
-      left = left - 1
-      if left == 0 then
+      missing_count = missing_count - 1
+      if missing_count == 0 then
         late:stop()
         fn(session)
       end

@@ -73,7 +73,7 @@ end
 
 
 -- The functions that the streams need of their connection.
-local function ways_of(self)
+local function transport_of(self)
   return {
     send = function(one, bytes)
       for at = 1, #bytes, PIECE do
@@ -122,7 +122,7 @@ TAKE[SYN_STREAM] = function(self, flags, payload)
   if self.count >= STREAMS_MAX then
     return send_control(self, RST_STREAM, 0, string.pack(">I4I4", id, REFUSED))
   end
-  local one = stream.new(self.ways, headers.streamtype, headers)
+  local one = stream.new(self.transport, headers.streamtype, headers)
   one.id = id
   self.streams[id] = one
   self.count = self.count + 1
@@ -197,7 +197,7 @@ end
 local function take_frame(self)
   local from = self.input
   if from:size() < HEAD then
-    from.wanted = HEAD
+    from.frame_bytes = HEAD
     return false
   end
   local first, second = string.unpack(">I4I4", from.bytes, from.at)
@@ -206,12 +206,12 @@ local function take_frame(self)
     fail(self)
     return false
   end
-  from.wanted = HEAD + size
-  if from:size() < from.wanted then
+  from.frame_bytes = HEAD + size
+  if from:size() < from.frame_bytes then
     return false
   end
-  local payload = from.bytes:sub(from.at + HEAD, from.at + from.wanted - 1)
-  from.at = from.at + from.wanted
+  local payload = from.bytes:sub(from.at + HEAD, from.at + from.frame_bytes - 1)
+  from.at = from.at + from.frame_bytes
   if is_control then
     take_control(self, first, second >> 24, payload)
   else
@@ -230,14 +230,14 @@ end
 
 --- @param link table what carries its bytes: write(bytes), waiting() -> integer, pause(paused), finish();
 ---   calls link.on_data(bytes) and, when the client has gone, link.on_close(); this function sets both
---- @param heard table { stream = function(stream), closed = function() }: a stream has been opened; the client has
+--- @param handlers table { stream = function(stream), closed = function() }: a stream has been opened; the client has
 ---   gone, once
-function M.new(link, heard)
+function M.new(link, handlers)
   local self = setmetatable({
-    link = link, on_stream = heard.stream, on_close = heard.closed, block = header_block.new(),
+    link = link, on_stream = handlers.stream, on_close = handlers.closed, block = header_block.new(),
     streams = {}, count = 0, last_id = 0, input = input.new(HEAD),
   }, M)
-  self.ways = ways_of(self)
+  self.transport = transport_of(self)
   function link.on_data(bytes)
     feed(self, bytes)
   end

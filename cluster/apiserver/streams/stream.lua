@@ -22,50 +22,50 @@ M.WAITING_MAX = 1024 * 1024
 local LOOK_FIRST, LOOK_MOST = 0.01, 1 -- seconds until it is seen whether the client has read, then twice that
 
 
---- @param ways table of the connection
+--- @param transport table of the connection
 ---   send(stream, bytes), finish(stream), cancel(stream)
 ---   waiting() -> integer  bytes that wait for the client
 ---   fail(why)             breaks the connection off
 --- @param name string? what it is for  @param headers table? those that it was opened with
-function M.new(ways, name, headers)
-  ways.early_size = ways.early_size or 0
-  return setmetatable({ ways = ways, name = name, headers = headers, early = {}, early_size = 0 }, M)
+function M.new(transport, name, headers)
+  transport.early_size = transport.early_size or 0
+  return setmetatable({ transport = transport, name = name, headers = headers, early = {}, early_size = 0 }, M)
 end
 
 
 function M:write(bytes)
   if not self.is_closed and bytes ~= "" then
-    self.ways.send(self, bytes)
+    self.transport.send(self, bytes)
   end
-  return self.ways.waiting()
+  return self.transport.waiting()
 end
 
 
 function M:waiting()
-  return self.ways.waiting()
+  return self.transport.waiting()
 end
 
 
-local function look(self, seconds, fn)
+local function poll_until_drained(self, seconds, fn)
   host.after(seconds, function()
-    if self.ways.waiting() <= M.WAITING_MAX then
+    if self.transport.waiting() <= M.WAITING_MAX then
       fn()
     else
-      look(self, math.min(seconds * 2, LOOK_MOST), fn)
+      poll_until_drained(self, math.min(seconds * 2, LOOK_MOST), fn)
     end
   end)
 end
 
 
 function M:when_drained(fn)
-  look(self, LOOK_FIRST, fn)
+  poll_until_drained(self, LOOK_FIRST, fn)
 end
 
 
 function M:close()
   if not self.is_closed then
     self.is_closed = true
-    self.ways.finish(self)
+    self.transport.finish(self)
   end
 end
 
@@ -73,7 +73,7 @@ end
 -- Takes what came before anybody listened. @return table list of { what =, bytes = }
 local function take_early(self)
   local early = self.early
-  self.ways.early_size = self.ways.early_size - self.early_size
+  self.transport.early_size = self.transport.early_size - self.early_size
   self.early, self.early_size = {}, 0
   return early
 end
@@ -83,36 +83,36 @@ function M:reset()
   take_early(self)
   if not (self.is_closed and self.has_ended) then
     self.is_closed, self.has_ended = true, true
-    self.ways.cancel(self)
+    self.transport.cancel(self)
   end
 end
 
 
-local function tell(self, what, bytes)
-  local fn = self.heard[what]
+local function call_handler(self, what, bytes)
+  local fn = self.handlers[what]
   if fn then
     fn(bytes)
   end
 end
 
 
-function M:listen(heard)
-  self.heard = heard
+function M:listen(handlers)
+  self.handlers = handlers
   for _, one in ipairs(take_early(self)) do
-    tell(self, one.what, one.bytes)
+    call_handler(self, one.what, one.bytes)
   end
 end
 
 
 local function hear(self, what, bytes)
-  if self.heard then
-    tell(self, what, bytes)
+  if self.handlers then
+    call_handler(self, what, bytes)
     return
   end
   local size = #(bytes or "") + EARLY_COST
-  self.early_size, self.ways.early_size = self.early_size + size, self.ways.early_size + size
-  if self.ways.early_size > EARLY_MAX then
-    self.ways.fail "too much was sent before anybody listened"
+  self.early_size, self.transport.early_size = self.early_size + size, self.transport.early_size + size
+  if self.transport.early_size > EARLY_MAX then
+    self.transport.fail "too much was sent before anybody listened"
     return
   end
   self.early[#self.early + 1] = { what = what, bytes = bytes }

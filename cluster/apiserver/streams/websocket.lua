@@ -150,12 +150,12 @@ local function take_frame(self)
   end
   local begin = head.at + 4
   local last = begin + head.size - 1
-  from.wanted = last - from.at + 1
+  from.frame_bytes = last - from.at + 1
   if #from.bytes < last then
     return false
   end
   local payload = host.stream.mask(from.bytes:sub(begin, last), from.bytes:sub(head.at, begin - 1))
-  from.at, from.wanted = last + 1, 0
+  from.at, from.frame_bytes = last + 1, 0
   if head.opcode <= BINARY then
     take_data(self, head.opcode, head.is_last, payload)
   else
@@ -174,9 +174,9 @@ end
 
 --- Answers the handshake.
 --- @param protocol string? of those that were offered
---- @param heard table { message = function(bytes), closed = function() }: closed comes once, when the client has gone
+--- @param handlers table { message = function(bytes), closed = function() }: closed comes once, when the client is gone
 --- @return table|nil websocket, or nil and why there is none
-function M.open(request, reply, protocol, heard)
+function M.open(request, reply, protocol, handlers)
   local key = request.headers["sec-websocket-key"]
   if request.headers["sec-websocket-version"] ~= "13" then
     return nil, "unable to upgrade: websocket version 13 is needed"
@@ -191,7 +191,7 @@ function M.open(request, reply, protocol, heard)
     return nil, why
   end
   local self = setmetatable({
-    reply = reply, on_message = heard.message, on_close = heard.closed,
+    reply = reply, on_message = handlers.message, on_close = handlers.closed,
     input = input.new(0), size = 0,
   }, M)
   reply.on_data = function(bytes)

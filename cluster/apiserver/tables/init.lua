@@ -86,7 +86,7 @@ local OBJECT = {
 ---   list_meta  metadata of the table
 ---   now        seconds since 1970, what ages are told from
 ---   version    of meta.k8s.io, "v1" unless it says "v1beta1"
----   give_way   nil, or called after each row
+---   after_row  nil, or called after each row
 --- @return table
 function M.render(res, objects, options)
   local printer = printer_of(res)
@@ -96,8 +96,8 @@ function M.render(res, objects, options)
   for i, obj in ipairs(objects) do
     local cells, conditions = printer.cells(obj, options.now)
     rows[i] = { cells = host.json.array(cells), conditions = conditions, object = object_of(obj, res, version) }
-    if options.give_way then
-      options.give_way()
+    if options.after_row then
+      options.after_row()
     end
   end
   return {

@@ -1,13 +1,13 @@
 --- Server-side apply: a PATCH with the fields that its manager wants the object to have.
 ---
 --- Rules: apiserver/pkg/endpoints/handlers/patch.go (applyPatcher).
-local body = require "cluster.apiserver.verbs.body"
 local host = require "cluster.host"
 local managers = require "cluster.apiserver.apply"
+local prune_and_default = require "cluster.apiserver.prune_and_default"
 local respond = require "cluster.apiserver.respond"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
-local stored = require "cluster.apiserver.stored"
+local versioned_storage = require "cluster.apiserver.versioned_storage"
 local write = require "cluster.apiserver.verbs.write"
 local yaml = require "cluster.apiserver.verbs.yaml"
 
@@ -52,7 +52,7 @@ local function merged(request, live, applied, settings)
   if failure then
     return nil, failure
   end
-  local unknown, why = body.shape(request.res, object)
+  local unknown, why = prune_and_default(request.res, object)
   if not unknown then
     return nil, status.bad_request(why)
   end
@@ -100,7 +100,7 @@ return function(request, settings)
     return create(request, applied, settings)
   end
   local object
-  local failure = stored.make_ready(request, { entry })
+  local failure = versioned_storage.make_ready(request, { entry })
   if failure then
     return nil, failure
   end

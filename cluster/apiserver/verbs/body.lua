@@ -8,9 +8,9 @@ local field = require "cluster.apiserver.field"
 local gofmt = require "cluster.apiserver.gofmt"
 local host = require "cluster.host"
 local protobuf = require "cluster.apiserver.schema.protobuf"
+local prune_and_default = require "cluster.apiserver.prune_and_default"
 local respond = require "cluster.apiserver.respond"
 local schema = require "cluster.apiserver.schema"
-local shape = require "cluster.apiserver.shape"
 local status = require "cluster.apiserver.status"
 local syntax = require "cluster.apiserver.syntax"
 local typed = require "cluster.apiserver.schema.typed"
@@ -31,11 +31,11 @@ local function summary(text)
   if text == "" then
     return "<empty>"
   end
-  local shown = text:sub(1, 30)
-  if shown:sub(1, 1) ~= "{" then
-    shown = shown:gsub(".", function(char) return ("%02x"):format(char:byte()) end)
+  local head = text:sub(1, 30)
+  if head:sub(1, 1) ~= "{" then
+    head = head:gsub(".", function(char) return ("%02x"):format(char:byte()) end)
   end
-  return #text > 30 and shown .. " ..." or shown
+  return #text > 30 and head .. " ..." or head
 end
 
 
@@ -194,14 +194,10 @@ local function check_kind(request, res, object)
 end
 
 
---- See shape.lua.
-M.shape = shape
-
-
---- Turns complaints about an object into warnings, an error, or nothing.
+--- Turns problems of an object's fields into warnings, an error, or nothing, as `fieldValidation` asks.
 --- @param mode string "Ignore", "Warn" or "Strict"
 --- @return string|nil why the request is refused
-function M.judge(request, mode, found)
+function M.enforce_field_validation(request, mode, found)
   if #found == 0 or mode == "Ignore" then
     return nil
   elseif mode == "Strict" then
@@ -267,11 +263,11 @@ function M.object(request, options, other)
   if failure then
     return nil, failure
   end
-  local unknown, why = M.shape(res, object)
+  local unknown, why = prune_and_default(res, object)
   if M.media_type(request) == MEDIA[3] then
     text = nil -- protobuf has no keys in an order
   end
-  why = unknown and M.judge(request, mode, decode_warnings(res, text, duplicates, unknown)) or why
+  why = unknown and M.enforce_field_validation(request, mode, decode_warnings(res, text, duplicates, unknown)) or why
   if why then
     return nil, unusable(res, object, why)
   end

@@ -6,6 +6,7 @@ local field = require "cluster.apiserver.field"
 local gofmt = require "cluster.apiserver.gofmt"
 local host = require "cluster.host"
 local patches = require "cluster.apiserver.patch"
+local prune_and_default = require "cluster.apiserver.prune_and_default"
 local status = require "cluster.apiserver.status"
 local syntax = require "cluster.apiserver.syntax"
 
@@ -85,7 +86,7 @@ end
 
 
 -- The text that a message shows of a patch that does not fit.
-local function shown(kind, object, settings)
+local function object_text(kind, object, settings)
   if kind.name == "strategic" then
     return gofmt.plain(settings.patch)
   end
@@ -126,13 +127,13 @@ local function wrong_kind(request, kind, res, object)
 end
 
 
---- Brings the object that a patch made into the shape of its kind: unknown fields are taken out, defaults set.
+--- Takes out the unknown fields of the object that a patch made, and sets its defaults.
 --- @return table|nil failure a status
-function M.shape(request, kind, res, object, settings)
+function M.prune_and_default(request, kind, res, object, settings)
   local before = settings.validation == "Strict" and host.json.copy(object) or object
   local unknown, why = nil, wrong_kind(request, kind, res, object)
   if not why then
-    unknown, why = body.shape(res, object)
+    unknown, why = prune_and_default(res, object)
     why = why and kind.name == "strategic" and restored(why) or why
   end
   if unknown then
@@ -140,10 +141,10 @@ function M.shape(request, kind, res, object, settings)
     for _, path in ipairs(unknown) do
       decode_warnings[#decode_warnings + 1] = ('unknown field "%s"'):format(path)
     end
-    why = body.judge(request, settings.validation, decode_warnings)
+    why = body.enforce_field_validation(request, settings.validation, decode_warnings)
   end
   if why then
-    return status.invalid("", "", "", { field.invalid("patch", shown(kind, before, settings), why) })
+    return status.invalid("", "", "", { field.invalid("patch", object_text(kind, before, settings), why) })
   end
   object.apiVersion, object.kind = res.api_version, res.kind
 end

@@ -38,7 +38,7 @@ function Walk:object(path)
     local position = self.at
     local key = self:string()
     local inner = path == "" and key or path .. "." .. key
-    self.seen(inner, position)
+    self.on_field(inner, position)
     self:value(inner)
     self:skip()
   end
@@ -78,7 +78,7 @@ end
 -- twice.
 local function positions_of(text)
   local first, second = {}, {}
-  setmetatable({ text = text, at = 1, seen = function(path, position)
+  setmetatable({ text = text, at = 1, on_field = function(path, position)
     if first[path] then
       second[path] = second[path] or position
     else

@@ -1,9 +1,9 @@
 --- DELETE of a collection: deletes each selected object of it as DELETE of the object would. Others are served
 --- meanwhile.
+local await = require "cluster.apiserver.await"
 local host = require "cluster.host"
 local list = require "cluster.apiserver.verbs.list"
 local remove = require "cluster.apiserver.verbs.remove"
-local waiting = require "cluster.apiserver.waiting"
 
 
 --- @return integer|nil code, string text: the list of what was selected, as it was; or nil and a status
@@ -25,7 +25,7 @@ return function(request)
         return nil, why
       end
     end
-    waiting(request, host.give_way)
+    await(request, host.give_way)
   end
   return code, text
 end

@@ -2,28 +2,28 @@
 ---
 --- Rules: apiserver/pkg/storage/cacher/delegator.go and etcd3/store.go (the revision of a list, and its pages).
 local continue = require "cluster.apiserver.verbs.continue"
+local give_way = require "cluster.apiserver.give_way"
 local host = require "cluster.host"
 local options = require "cluster.apiserver.verbs.options"
 local scope = require "cluster.apiserver.verbs.scope"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
-local stored = require "cluster.apiserver.stored"
-local turn = require "cluster.apiserver.turn"
+local versioned_storage = require "cluster.apiserver.versioned_storage"
 local versions = require "cluster.apiserver.verbs.versions"
 
 local TOO_OLD = "The resourceVersion for the provided list is too old."
 
 
 -- The collection as it was at `revision`, or nil.
-local function as_of(kept, collection, revision)
-  return revision >= kept:oldest() and collection:at(revision) or nil
+local function as_of(storage, collection, revision)
+  return revision >= storage:oldest() and collection:at(revision) or nil
 end
 
 
 -- The collection to list, at the revision asked for, and that revision.
 local function pick(request, settings)
-  local kept = request.server.store
-  local found = kept:collection(request.res.id)
+  local storage = request.server.store
+  local found = storage:collection(request.res.id)
   if settings.continue ~= "" then
     local token, failure = continue.decode(settings.continue)
     if not token then
@@ -32,22 +32,22 @@ local function pick(request, settings)
     if settings.version ~= "" and settings.version ~= "0" then
       return nil, status.bad_request("specifying resource version is not allowed when using continue")
     elseif token.revision < 0 then
-      return found, kept.revision, token.from
+      return found, storage.revision, token.from
     end
-    local past = as_of(kept, found, token.revision)
+    local past = as_of(storage, found, token.revision)
     if not past then
       return nil, continue.expired(token)
     end
     return past, token.revision, token.from
   end
-  local revision, failure = versions.read(settings.version, kept.revision)
+  local revision, failure = versions.read(settings.version, storage.revision)
   if not revision then
     return nil, failure
   end
   if settings.match ~= "Exact" then
-    return found, kept.revision
+    return found, storage.revision
   end
-  local past = as_of(kept, found, revision)
+  local past = as_of(storage, found, revision)
   if not past then
     return nil, status.expired(TOO_OLD)
   end
@@ -91,7 +91,7 @@ local function texts_of(request, entries)
   for i, entry in ipairs(entries) do
     texts[i] = store.item_text(request.res, entry)
     if not (convert and convert.webhook) then
-      turn(request)
+      give_way(request)
     end
   end
   return texts
@@ -107,13 +107,13 @@ end
 
 
 -- The metadata of the list as JSON.
-local function meta_text(request, revision, token, left)
+local function meta_text(request, revision, token, remaining_count)
   local parts = { ('"resourceVersion":"%d"'):format(revision) }
   if token or not request.res.builtin then
     parts[#parts + 1] = '"continue":' .. host.json.encode(token or "")
   end
-  if left then
-    parts[#parts + 1] = ('"remainingItemCount":%d'):format(left)
+  if remaining_count then
+    parts[#parts + 1] = ('"remainingItemCount":%d'):format(remaining_count)
   end
   return '"metadata":{' .. table.concat(parts, ",") .. "}"
 end
@@ -135,23 +135,23 @@ return function(request, _, entries)
   if not collection then
     return nil, revision
   end
-  failure = selector.by_form and stored.make_all_ready(request, function()
+  failure = selector.by_form and versioned_storage.make_all_ready(request, function()
     return all_of(request, collection)
   end)
   if failure then
     return nil, failure
   end
   entries = entries or {}
-  local more, token, left = page(request, settings, collection, from, selector, entries), nil, nil
+  local more, token, remaining_count = page(request, settings, collection, from, selector, entries), nil, nil
   if more then
     local key = key_of(request, entries[#entries])
     token = continue.encode(revision, key)
-    left = selector.empty and collection:count_after(scope.namespace(request), key) or nil
+    remaining_count = selector.empty and collection:count_after(scope.namespace(request), key) or nil
   end
-  failure = stored.make_ready(request, entries)
+  failure = versioned_storage.make_ready(request, entries)
   if failure then
     return nil, failure
   end
-  return 200, request.res.list_head .. meta_text(request, revision, token, left) .. ',"items":['
+  return 200, request.res.list_head .. meta_text(request, revision, token, remaining_count) .. ',"items":['
     .. table.concat(texts_of(request, entries), ",") .. "]}"
 end

@@ -5,7 +5,7 @@ local apply = require "cluster.apiserver.verbs.apply"
 local change = require "cluster.apiserver.verbs.change"
 local options = require "cluster.apiserver.verbs.options"
 local store = require "cluster.apiserver.store"
-local stored = require "cluster.apiserver.stored"
+local versioned_storage = require "cluster.apiserver.versioned_storage"
 local write = require "cluster.apiserver.verbs.write"
 
 
@@ -15,7 +15,7 @@ local function patched(request, kind, old, settings)
   if not object then
     return nil, failure
   end
-  failure = change.shape(request, kind, request.res, object, settings)
+  failure = change.prune_and_default(request, kind, request.res, object, settings)
   if failure then
     return nil, failure
   end
@@ -38,7 +38,7 @@ return function(request)
     return apply(request, settings)
   end
   local entry
-  entry, failure = stored.find(request)
+  entry, failure = versioned_storage.find(request)
   if not entry then
     return nil, failure
   end

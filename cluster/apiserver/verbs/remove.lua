@@ -4,14 +4,14 @@
 --- kubernetes/pkg/registry/core/namespace/storage/storage.go (kinds that are marked first).
 local admission = require "cluster.apiserver.admission"
 local body = require "cluster.apiserver.verbs.body"
-local clock = require "cluster.apiserver.verbs.clock"
 local host = require "cluster.host"
+local instant = require "cluster.apiserver.instant"
 local options = require "cluster.apiserver.verbs.options"
 local respond = require "cluster.apiserver.respond"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
-local stored = require "cluster.apiserver.stored"
 local strategies = require "cluster.apiserver.verbs.strategies"
+local versioned_storage = require "cluster.apiserver.versioned_storage"
 
 local M = {}
 
@@ -84,32 +84,37 @@ end
 
 -- Sets the finalizers that the settings ask for. Returns whether any remain.
 local function settle_finalizers(res, meta, settings)
-  local wanted, kept, had = wanted_finalizer(res, meta, settings), host.json.array {}, nil
+  local wanted, finalizers, had = wanted_finalizer(res, meta, settings), host.json.array {}, nil
   for _, finalizer in ipairs(meta.finalizers or {}) do
     if finalizer == ORPHAN or finalizer == FOREGROUND then
       had = finalizer
     else
-      kept[#kept + 1] = finalizer
+      finalizers[#finalizers + 1] = finalizer
     end
   end
   if wanted ~= had then
-    kept[#kept + 1] = wanted
-    meta.finalizers = #kept > 0 and kept or nil
+    finalizers[#finalizers + 1] = wanted
+    meta.finalizers = #finalizers > 0 and finalizers or nil
   end
   return meta.finalizers ~= nil
 end
 
 
+local function now_seconds()
+  return math.floor(host.now())
+end
+
+
 -- Shortens the grace of an object that is being deleted. Returns whether anything changed.
 local function shorten(meta, grace)
-  local now = clock.seconds()
-  local time = clock.parse(meta.deletionTimestamp) - math.min(meta.deletionGracePeriodSeconds, GRACE_MAX)
+  local now = now_seconds()
+  local time = instant.read(meta.deletionTimestamp) - math.min(meta.deletionGracePeriodSeconds, GRACE_MAX)
     + math.min(grace, GRACE_MAX)
   if time < now then
     time = now
     grace = grace ~= 0 and 1 or 0
   end
-  meta.deletionTimestamp = clock.format(time)
+  meta.deletionTimestamp = instant.write(time)
   meta.deletionGracePeriodSeconds = grace
 end
 
@@ -135,7 +140,7 @@ local function give_grace(request, object, settings)
   if not grace then
     return nil
   end
-  meta.deletionTimestamp = clock.format(clock.seconds() + math.min(grace, GRACE_MAX))
+  meta.deletionTimestamp = instant.write(now_seconds() + math.min(grace, GRACE_MAX))
   meta.deletionGracePeriodSeconds = grace
   if (meta.generation or 0) > 0 then
     meta.generation = meta.generation + 1
@@ -148,32 +153,32 @@ local function mark_deleting(meta)
   if not meta.deletionTimestamp and (meta.generation or 0) > 0 then
     meta.generation = meta.generation + 1
   end
-  if not meta.deletionTimestamp or clock.parse(meta.deletionTimestamp) > clock.seconds() then
-    meta.deletionTimestamp = clock.format(clock.seconds())
+  if not meta.deletionTimestamp or instant.read(meta.deletionTimestamp) > now_seconds() then
+    meta.deletionTimestamp = instant.write(now_seconds())
   end
   meta.deletionGracePeriodSeconds = 0
 end
 
 
 local function save(request, entry, object, settings)
-  local res, kept = request.res, request.server.store
+  local res, storage = request.res, request.server.store
   if settings.dry_run then
     return host.json.encode(object)
   elseif host.json.equal(object, store.object(res, entry)) then
     return store.object_text(res, entry)
   end
-  local prepared, failure = stored.storable(request, object)
+  local prepared, failure = versioned_storage.storable(request, object)
   if failure then
     return nil, failure
   elseif strategies.is_stale(request, entry) then
     return nil, status.conflict(res, entry.name, CHANGED)
   end
   local changed
-  changed, failure = kept:update(res, entry, object, prepared)
+  changed, failure = storage:update(res, entry, object, prepared)
   if not changed then
     return nil, failure
   end
-  return stored.text(request, changed)
+  return versioned_storage.text(request, changed)
 end
 
 
@@ -223,7 +228,7 @@ end
 -- The first deletion of kinds that wait for more than finalizers.
 local function mark(request, entry, object, settings)
   local res, meta = request.res, object.metadata
-  meta.deletionTimestamp = clock.format(clock.seconds())
+  meta.deletionTimestamp = instant.write(now_seconds())
   res.strategy.mark_deleted(object, { server = request.server, request = request, namespace = request.namespace })
   settle_finalizers(res, meta, settings)
   return save(request, entry, object, settings)
@@ -250,7 +255,7 @@ end
 function M.remove(request, entry, settings)
   local res = request.res
   local strategy = res.strategy or NO_STRATEGY
-  local failure = stored.make_ready(request, { entry })
+  local failure = versioned_storage.make_ready(request, { entry })
   if failure then
     return nil, failure
   end

@@ -7,8 +7,8 @@ local host = require "cluster.host"
 local metadata = require "cluster.apiserver.metadata"
 local names = require "cluster.names"
 local status = require "cluster.apiserver.status"
-local stored = require "cluster.apiserver.stored"
 local strategies = require "cluster.apiserver.verbs.strategies"
+local versioned_storage = require "cluster.apiserver.versioned_storage"
 
 local NO_STRATEGY = strategies.NONE
 local MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
@@ -17,12 +17,12 @@ local MODIFIED = "the object has been modified; please apply your changes to the
 -- Checks the resourceVersion that a client sends. @return table|nil failure
 local function check_version(request, old, object)
   local res, meta = request.res, object.metadata
-  local given = meta.resourceVersion
-  if given and not given:find("^%d+$") then
-    return status.unknown(("strconv.ParseUint: parsing %s: invalid syntax"):format(field.quote(given)))
+  local resource_version = meta.resourceVersion
+  if resource_version and not resource_version:find("^%d+$") then
+    return status.unknown(("strconv.ParseUint: parsing %s: invalid syntax"):format(field.quote(resource_version)))
   end
-  if given and given:find("[^0]") then
-    if given ~= old.metadata.resourceVersion then
+  if resource_version and resource_version:find("[^0]") then
+    if resource_version ~= old.metadata.resourceVersion then
       return status.conflict(res, request.name, MODIFIED)
     end
     return nil
@@ -163,33 +163,33 @@ end
 
 
 local function store_change(request, entry, old, object)
-  local res, kept = request.res, request.server.store
+  local res, storage = request.res, request.server.store
   local goes, is_same = emptied(old, object) and may_go(request, object), host.json.equal(object, old)
   local prepared, failure
   if not goes and not is_same then
-    prepared, failure = stored.storable(request, object)
+    prepared, failure = versioned_storage.storable(request, object)
   end
   if failure then
     return nil, failure
   elseif strategies.is_stale(request, entry) then
     return nil, status.conflict(res, request.name, MODIFIED)
   elseif goes then
-    entry, failure = kept:delete(res, entry, host.json.copy(old))
+    entry, failure = storage:delete(res, entry, host.json.copy(old))
     return entry and host.json.encode(object), failure
   elseif not is_same then
-    entry, failure = kept:update(res, entry, object, prepared)
+    entry, failure = storage:update(res, entry, object, prepared)
   end
   if not entry then
     return nil, failure
   end
-  return stored.text(request, entry)
+  return versioned_storage.text(request, entry)
 end
 
 
 --- Stores what follows `old`, the object of `entry`. Its namespace is settled, its fields are managed.
 --- @return string|nil text the object as JSON; nil and a status
 return function(request, entry, old, object, options)
-  local failure = not request.presented and admission.mutating(request, "UPDATE", object, old, options)
+  local failure = not request.admission_view and admission.mutating(request, "UPDATE", object, old, options)
     or check_version(request, old, object) or prepare_update(request, old, object)
   if failure then
     return nil, failure

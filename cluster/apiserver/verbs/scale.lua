@@ -9,11 +9,11 @@ local builtin = require "cluster.apiserver.schema.builtin"
 local change = require "cluster.apiserver.verbs.change"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
-local nested = require "cluster.apiserver.nested"
 local options = require "cluster.apiserver.verbs.options"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
-local stored = require "cluster.apiserver.stored"
+local unstructured = require "cluster.apiserver.unstructured"
+local versioned_storage = require "cluster.apiserver.versioned_storage"
 local write = require "cluster.apiserver.verbs.write"
 
 local M = {}
@@ -75,12 +75,12 @@ end
 -- Why an object cannot have a Scale, or nil: a CRD may have been changed, so that its paths lead to something else.
 local function mistyped(res, object)
   local paths = res.subresources.scale
-  local _, why = nested.find(object, paths.spec, "int64")
+  local _, why = unstructured.find(object, paths.spec, "int64")
   if not why then
-    _, why = nested.find(object, paths.status, "int64")
+    _, why = unstructured.find(object, paths.status, "int64")
   end
   if not why and type(paths.selector) == "string" then
-    _, why = nested.find(object, paths.selector, "string")
+    _, why = unstructured.find(object, paths.selector, "string")
   end
   return why
 end
@@ -104,7 +104,7 @@ end
 
 local function find(request)
   request.printed = request.res.builtin and PRINTED.builtin or PRINTED.custom
-  local entry, failure = stored.find(request)
+  local entry, failure = versioned_storage.find(request)
   if not entry then
     return nil, nil, failure
   end
@@ -153,7 +153,7 @@ end
 -- Plugins of admission see Scales, not the objects. @return table|nil failure
 local function mutate(request, old, scale, settings)
   local res = request.res
-  request.presented = { kind = SCALE, of = function(object)
+  request.admission_view = { kind = SCALE, of = function(object)
     return object.kind == SCALE.kind and object or scale_of(res, object)
   end }
   return admission.mutating(request, "UPDATE", scale, old, settings)
@@ -223,7 +223,7 @@ function M.patch(request)
     scale.spec.replicas = NONE
   end
   scale, failure = change.apply(request, kind, scale, SCALE.schema, settings)
-  failure = failure or change.shape(request, kind, SCALE, scale, settings)
+  failure = failure or change.prune_and_default(request, kind, SCALE, scale, settings)
   if failure then
     return nil, failure
   end

@@ -25,7 +25,7 @@ end
 --- Returns true if the object that a write began with was replaced while the request waited; verbs/init.lua then tries
 --- again.
 function M.is_stale(request, entry)
-  if request.waited and request.server.store:get(request.res.id, entry.namespace, entry.name) ~= entry then
+  if request.has_waited and request.server.store:get(request.res.id, entry.namespace, entry.name) ~= entry then
     request.is_stale = true
   end
   return request.is_stale

@@ -3,20 +3,20 @@ local body = require "cluster.apiserver.verbs.body"
 local options = require "cluster.apiserver.verbs.options"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
-local stored = require "cluster.apiserver.stored"
+local versioned_storage = require "cluster.apiserver.versioned_storage"
 local write = require "cluster.apiserver.verbs.write"
 
 
 local function other_uid(request, object, entry)
-  local res, given = request.res, object.metadata.uid
-  if not given or given == entry.uid then
+  local res, uid = request.res, object.metadata.uid
+  if not uid or uid == entry.uid then
     return nil
   end
   local key = "/registry/" .. (res.builtin and "" or res.group .. "/") .. res.plural .. "/"
     .. (entry.namespace ~= "" and entry.namespace .. "/" or "") .. entry.name
   return status.conflict(res, request.name, ("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, "
     .. "AdditionalErrorMsg: Precondition failed: UID in precondition: %s, UID in object meta: %s"):format(
-    key, given, entry.uid))
+    key, uid, entry.uid))
 end
 
 
@@ -56,7 +56,7 @@ return function(request)
   if not entry then
     return create_instead(request, object, settings)
   end
-  failure = other_uid(request, object, entry) or stored.make_ready(request, { entry })
+  failure = other_uid(request, object, entry) or versioned_storage.make_ready(request, { entry })
   if failure then
     return nil, failure
   end

@@ -3,12 +3,12 @@
 --- Rules: apiserver/pkg/endpoints/handlers/{get,watch}.go, apiserver/pkg/storage/cacher/{cacher,watch_cache}.go.
 local host = require "cluster.host"
 local hub = require "cluster.apiserver.watch"
-local lines = require "cluster.apiserver.verbs.lines"
 local options = require "cluster.apiserver.verbs.options"
 local scope = require "cluster.apiserver.verbs.scope"
 local status = require "cluster.apiserver.status"
-local stored = require "cluster.apiserver.stored"
+local versioned_storage = require "cluster.apiserver.versioned_storage"
 local versions = require "cluster.apiserver.verbs.versions"
+local watch_encoder = require "cluster.apiserver.verbs.watch_encoder"
 
 -- Seconds a watch lasts when the client does not say: this, and up to as much again.
 local TIMEOUT_MIN = 1800
@@ -88,7 +88,7 @@ end
 
 
 local function watcher_of(request, reply, settings, selector)
-  local form, bookmark, keys = lines.of(request)
+  local form, bookmark, keys = watch_encoder.of(request)
   return {
     res = request.res, namespace = scope.namespace(request), selector = selector, reply = reply,
     bookmarks = settings.bookmarks, timeout = timeout_of(settings),
@@ -99,7 +99,7 @@ end
 
 -- From the present on. @return table|nil failure a status
 local function start_now(request, watcher, settings)
-  local failure = settings.initial and stored.make_all_ready(request, function()
+  local failure = settings.initial and versioned_storage.make_all_ready(request, function()
     return present(request, watcher, watcher.selector.by_form)
   end)
   if failure then
@@ -121,9 +121,9 @@ end
 
 -- From a revision on that the client has seen. @return table|nil failure a status
 local function start_after(request, watcher, revision)
-  local kept = request.server.store
-  local collection = kept:collection(watcher.res.id)
-  local failure = stored.make_all_ready(request, function()
+  local storage = request.server.store
+  local collection = storage:collection(watcher.res.id)
+  local failure = versioned_storage.make_all_ready(request, function()
     return concerned(collection:since(revision))
   end)
   if failure then
@@ -134,7 +134,7 @@ local function start_after(request, watcher, revision)
     too_old(watcher.reply, revision, collection.floor)
     return
   end
-  watcher.after = math.max(revision, kept.revision)
+  watcher.after = math.max(revision, storage.revision)
   watcher.reply:start(200, "application/json")
   request.server.hub:add(watcher, send_past(events, watcher))
 end

@@ -10,8 +10,8 @@ local names = require "cluster.names"
 local replace = require "cluster.apiserver.verbs.replace"
 local respond = require "cluster.apiserver.respond"
 local status = require "cluster.apiserver.status"
-local stored = require "cluster.apiserver.stored"
 local strategies = require "cluster.apiserver.verbs.strategies"
+local versioned_storage = require "cluster.apiserver.versioned_storage"
 
 local M = {}
 
@@ -67,18 +67,18 @@ function M.dedup_owners(request, object, after)
   if not owners or #owners < 2 then
     return
   end
-  local kept, twice, known = host.json.array {}, {}, {}
+  local unique_owners, twice, known = host.json.array {}, {}, {}
   for _, owner in ipairs(owners) do
     local text = host.json.encode(owner)
     if known[text] then
       twice[#twice + 1] = owner.uid
     else
       known[text] = true
-      kept[#kept + 1] = owner
+      unique_owners[#unique_owners + 1] = owner
     end
   end
   if #twice > 0 then
-    object.metadata.ownerReferences = kept
+    object.metadata.ownerReferences = unique_owners
     respond.warn(request, (".metadata.ownerReferences contains duplicate entries%s; API server dedups owner references "
       .. "in 1.20+, and may reject such requests as early as 1.24; please fix your requests; "
       .. "duplicate UID(s) observed: %s")
@@ -92,7 +92,7 @@ end
 function M.versions(request)
   local all = request.server.registry.versions[request.res.id] or {}
   return #all > 1 and all or nil, function(object, from, to)
-    local converted, why = stored.convert(request, object, from, to)
+    local converted, why = versioned_storage.convert(request, object, from, to)
     if not converted then
       error(status.unknown(why), 0)
     end
@@ -154,8 +154,8 @@ end
 -- @param prepared table|nil as stored.storable gave it
 local function store_new(request, object, prepared)
   local meta, res = object.metadata, request.res
-  local given = meta.resourceVersion
-  if given and given ~= "0" then
+  local resource_version = meta.resourceVersion
+  if resource_version and resource_version ~= "0" then
     return nil, status.unknown("resourceVersion should not be set on objects to be created")
   end
   if request.server.store:get(res.id, meta.namespace or "", meta.name) then
@@ -208,9 +208,9 @@ function M.create(request, object, options)
   end
   local prepared
   if not options.dry_run then
-    prepared, failure = stored.storable(request, object)
+    prepared, failure = versioned_storage.storable(request, object)
   end
-  failure = failure or request.waited and request.server.namespaces:check_create(request, object)
+  failure = failure or request.has_waited and request.server.namespaces:check_create(request, object)
   if failure then
     return nil, failure
   end
@@ -229,7 +229,7 @@ function M.create(request, object, options)
   if not entry then
     return nil, failure
   end
-  return stored.text(request, entry)
+  return versioned_storage.text(request, entry)
 end
 
 

@@ -50,7 +50,7 @@ describe("A HorizontalPodAutoscaler", function()
     assert.equal(2, cluster:must("GET", DEPLOYMENTS .. "/d").spec.replicas)
     assert.equal(2, made.status.desiredReplicas)
     assert.same({ "New size: 2; reason: Current number of replicas below Spec.MinReplicas" },
-      cluster:told("h", "SuccessfulRescale"))
+      cluster:messages("h", "SuccessfulRescale"))
     assert.equal("False", testcluster.condition(made, "ScalingActive").status)
     assert.matches("nothing here serves metrics", testcluster.condition(made, "ScalingActive").message, 1, true)
   end)

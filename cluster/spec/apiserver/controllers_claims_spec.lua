@@ -1,5 +1,5 @@
 -- PersistentVolumeClaims and their volumes, with pods that run nothing, in frozen time.
-local claims_volumes = require "cluster.controllers.claims_volumes"
+local persistentvolume_folders = require "cluster.controllers.persistentvolume_folders"
 local host = require "cluster.host"
 local testcluster = require "testcluster"
 local testserver = require "testserver"
@@ -56,7 +56,7 @@ describe("A PersistentVolumeClaim", function()
 
   before_each(function()
     removed = {}
-    local folders = claims_volumes.nowhere()
+    local folders = persistentvolume_folders.nowhere()
     local remove = folders.remove
     folders.path = "/volumes"
     function folders.remove(self, name)
@@ -103,7 +103,7 @@ describe("A PersistentVolumeClaim", function()
       assert.equal("2026-01-01T00:00:00Z", made.status.lastPhaseTransitionTime)
       assert.equal("/volumes/" .. name, made.spec.hostPath.path)
       assert.equal(data.metadata.uid, made.spec.claimRef.uid)
-      assert.same({ "Successfully provisioned volume " .. name }, cluster:told("data", "ProvisioningSucceeded"))
+      assert.same({ "Successfully provisioned volume " .. name }, cluster:messages("data", "ProvisioningSucceeded"))
     end)
 
     it("is so whatever its storage class is called", function()
@@ -117,7 +117,7 @@ describe("A PersistentVolumeClaim", function()
       cluster:pass(60)
       assert.equal("Pending", read().status.phase)
       assert.same({ "no persistent volumes available for this claim and no storage class is set" },
-        cluster:told("data", "FailedBinding"))
+        cluster:messages("data", "FailedBinding"))
       assert.same({}, volumes())
     end)
 
@@ -130,7 +130,7 @@ describe("A PersistentVolumeClaim", function()
       it("waits when it asks for " .. name, function()
         make(claim(changes))
         assert.equal("Pending", read().status.phase)
-        assert.equal(1, #cluster:told("data", "ProvisioningFailed"))
+        assert.equal(1, #cluster:messages("data", "ProvisioningFailed"))
       end)
     end
 
@@ -207,7 +207,7 @@ describe("A PersistentVolumeClaim", function()
       assert.equal("Pending", read().status.phase)
       make(claim({ volumeName = "going" }, "named"))
       assert.same({ 'Cannot bind to requested volume "going": the volume is marked for deletion "going"' },
-        cluster:told("named", "VolumeMismatch"))
+        cluster:messages("named", "VolumeMismatch"))
     end)
 
     it("gets the one that it names, as soon as that is there", function()
@@ -224,7 +224,7 @@ describe("A PersistentVolumeClaim", function()
       make(claim { volumeName = "mine" })
       assert.equal("Pending", read().status.phase)
       assert.same({ 'Cannot bind to requested volume "mine": requested PV is too small' },
-        cluster:told("data", "VolumeMismatch"))
+        cluster:messages("data", "VolumeMismatch"))
     end)
 
     it("does not get one that another has", function()
@@ -232,7 +232,7 @@ describe("A PersistentVolumeClaim", function()
       make(claim({ volumeName = "mine" }, "first"))
       make(claim { volumeName = "mine" })
       assert.equal("Pending", read().status.phase)
-      assert.same({ 'volume "mine" already bound to a different claim.' }, cluster:told("data", "FailedBinding"))
+      assert.same({ 'volume "mine" already bound to a different claim.' }, cluster:messages("data", "FailedBinding"))
     end)
   end)
 
@@ -343,7 +343,7 @@ describe("A PersistentVolumeClaim", function()
     cluster:pass(1)
     assert.equal("Lost", read().status.phase)
     assert.same({ "Bound claim has lost its PersistentVolume. Data on the volume is lost!" },
-      cluster:told("data", "ClaimLost"))
+      cluster:messages("data", "ClaimLost"))
     make(pod())
     local scheduled = testcluster.condition(cluster:pod "user", "PodScheduled")
     assert.truthy(scheduled.message:find "bound to non%-existent persistentvolume")
@@ -357,7 +357,7 @@ describe("A PersistentVolumeClaim", function()
     cluster:pass(1)
     assert.equal("Lost", read().status.phase)
     assert.equal("other", cluster:must("GET", VOLUMES .. "/mine").spec.claimRef.name)
-    assert.equal(1, #cluster:told("data", "ClaimMisbound"))
+    assert.equal(1, #cluster:messages("data", "ClaimMisbound"))
   end)
 
   describe("that a pod waits for", function()
@@ -374,7 +374,7 @@ describe("A PersistentVolumeClaim", function()
       assert.equal("Unschedulable", scheduled().reason)
       local why = "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."
       assert.equal(why, scheduled().message)
-      assert.same({ why }, cluster:told("user", "FailedScheduling"))
+      assert.same({ why }, cluster:messages("user", "FailedScheduling"))
       cluster:pass(60)
       assert.equal("2026-01-01T00:00:01Z", scheduled().lastTransitionTime)
       make(volume("late", "1Gi"))

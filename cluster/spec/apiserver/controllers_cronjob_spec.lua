@@ -148,7 +148,7 @@ describe("A CronJob", function()
     cluster:pass(125)
     assert.equal(1, #jobs())
     assert.equal("Not starting job because prior execution is running and concurrency policy is Forbid",
-      cluster:told("c", "JobAlreadyActive")[1])
+      cluster:messages("c", "JobAlreadyActive")[1])
   end)
 
   it("that replaces deletes its Job first", function()
@@ -157,7 +157,7 @@ describe("A CronJob", function()
     local first = jobs()[1]
     cluster:pass(61)
     assert.same({ ("c-%d"):format(MIDNIGHT // 60 + 2) }, jobs())
-    assert.same({ "Deleted job " .. first }, cluster:told("c", "SuccessfulDelete"))
+    assert.same({ "Deleted job " .. first }, cluster:messages("c", "SuccessfulDelete"))
   end)
 
   it("forgets Jobs that have ended, and keeps as many as it should", function()

@@ -65,7 +65,7 @@ describe("A DaemonSet", function()
     cluster:pass(4)
     assert.equal(1, #cluster:present())
     assert.not_equal(second, cluster:present()[1])
-    assert.equal(1, #cluster:told("ds", "FailedDaemonPod"))
+    assert.equal(1, #cluster:messages("ds", "FailedDaemonPod"))
   end)
 
   it("replaces its pod when its template changes", function()

@@ -1,6 +1,6 @@
 -- Deployments with the other controllers and pods that run nothing: roll-outs in frozen time.
 local controllers = require "cluster.controllers"
-local fake = require "cluster.kubelet.fake"
+local fake_runtime = require "cluster.kubelet.fake_runtime"
 local host = require "cluster.host"
 local kubelet = require "cluster.kubelet"
 local testserver = require "testserver"
@@ -85,7 +85,7 @@ describe("A Deployment", function()
   before_each(function()
     cluster = testserver.new()
     controllers.start(cluster.server)
-    kubelet.new(cluster.server, { runtime = fake.new(function() end) }):start()
+    kubelet.new(cluster.server, { runtime = fake_runtime.new(function() end) }):start()
     cluster.settle()
   end)
 

@@ -1,6 +1,6 @@
 -- Endpoints and EndpointSlices follow the pods that a Service selects.
 local controllers = require "cluster.controllers"
-local fake = require "cluster.kubelet.fake"
+local fake_runtime = require "cluster.kubelet.fake_runtime"
 local kubelet = require "cluster.kubelet"
 local testserver = require "testserver"
 
@@ -31,7 +31,7 @@ describe("The endpoints of a Service", function()
   before_each(function()
     cluster = testserver.new()
     controllers.start(cluster.server)
-    kubelet.new(cluster.server, { runtime = fake.new(function() end) }):start()
+    kubelet.new(cluster.server, { runtime = fake_runtime.new(function() end) }):start()
     cluster:must("POST", CORE .. "/services", {
       metadata = { name = "web" }, spec = { selector = { app = "web" }, ports = { { port = 80 } } },
     })

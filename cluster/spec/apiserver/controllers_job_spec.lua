@@ -21,7 +21,7 @@ describe("A Job", function()
       assert.same({ "SuccessCriteriaMet", "Complete" }, cluster:truths())
       assert.equal("CompletionsReached", testjobs.condition(cluster:job(), "Complete").reason)
       assert.equal("2026-01-01T00:00:01Z", cluster:job().status.completionTime)
-      assert.same({ "Job completed" }, cluster:told("work", "Completed"))
+      assert.same({ "Job completed" }, cluster:messages("work", "Completed"))
     end)
 
     it("never has more pods at work than parallelism, nor than are missing", function()
@@ -145,7 +145,7 @@ describe("A Job", function()
       assert.same({ active = 0, succeeded = 0, failed = 3 }, cluster:counts())
       assert.equal(0, cluster:job().status.terminating)
       assert.equal("BackoffLimitExceeded", testjobs.condition(cluster:job(), "Failed").reason)
-      assert.same({ "Job has reached the specified backoff limit" }, cluster:told("work", "BackoffLimitExceeded"))
+      assert.same({ "Job has reached the specified backoff limit" }, cluster:messages("work", "BackoffLimitExceeded"))
       assert.equal(1, #cluster:present()) -- the one that failed
     end)
 
@@ -273,8 +273,8 @@ describe("A Job", function()
       cluster:change(testjobs.JOB, { spec = { suspend = false } })
       cluster:pass(1)
       assert.same({ active = 2, succeeded = 1, failed = 0 }, cluster:counts())
-      assert.same({ "Job suspended" }, cluster:told("work", "Suspended"))
-      assert.same({ "Job resumed" }, cluster:told("work", "Resumed"))
+      assert.same({ "Job suspended" }, cluster:messages("work", "Suspended"))
+      assert.same({ "Job resumed" }, cluster:messages("work", "Resumed"))
     end)
   end)
 
@@ -347,6 +347,6 @@ describe("A Job", function()
     cluster:make { template = { spec = {
       serviceAccountName = "nobody", restartPolicy = "Never", containers = { { name = "c", image = "busybox:1" } },
     } } }
-    assert.truthy(cluster:told("work", "FailedCreate")[1]:find('serviceaccount "nobody" not found', 1, true))
+    assert.truthy(cluster:messages("work", "FailedCreate")[1]:find('serviceaccount "nobody" not found', 1, true))
   end)
 end)

@@ -113,7 +113,7 @@ describe("A StatefulSet with volumeClaimTemplates", function()
     }
     assert.equal(1, cluster:status().readyReplicas)
     assert.same(references, cluster:must("GET", CLAIMS .. "/data-web-0").metadata.ownerReferences)
-    assert.same({}, cluster:told("web", "FailedCreate"))
+    assert.same({}, cluster:messages("web", "FailedCreate"))
   end)
 
   it("makes a claim again that was deleted, with the pod that had it", function()

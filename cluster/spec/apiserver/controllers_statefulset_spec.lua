@@ -80,7 +80,8 @@ describe("A StatefulSet", function()
       local template = testsets.template(1)
       template.spec.serviceAccountName = "nobody"
       cluster:make { template = template }
-      assert.truthy(cluster:told("web", "FailedCreate")[1]:find("^Create Pod web%-0 in StatefulSet web failed error: "))
+      local message = cluster:messages("web", "FailedCreate")[1]
+      assert.truthy(message:find("^Create Pod web%-0 in StatefulSet web failed error: "))
       assert.equal(0, cluster:status().replicas)
     end)
   end)

@@ -380,7 +380,7 @@ describe("a CRD with a conversion webhook", function()
     server:must("POST", V1, box("a", "v1", { place = "1/a" }))
     store_version "v2"
     local records, revision = server.server.store:dump()
-    server = testserver.new { saved = { records = records, revision = revision } }
+    server = testserver.new { restored_state = { records = records, revision = revision } }
     assert.equal("1/a", server:must("GET", V1 .. "/a").spec.place)
     assert.equal("a", server:must("GET", V2 .. "/a").spec.shelf)
   end)

@@ -216,7 +216,7 @@ describe("a CRD", function()
   it("that was kept is served again", function()
     create(crd { version("v1", {}) })
     world.server.registry:remove("things.e.com")
-    world.server.crds.served = {}
+    world.server.crds.served_crds = {}
     world.server.crds:restore()
     assert.equal("ThingList", world:must("GET", THINGS).kind)
   end)

@@ -183,7 +183,7 @@ describe("namespaces", function()
   end)
 
   it("have a certificate that becomes known only later", function()
-    require("cluster.apiserver.lifecycle.accounts").publish(world.server, "NEW")
+    require("cluster.apiserver.lifecycle.service_accounts").publish(world.server, "NEW")
     assert.same({ ["ca.crt"] = "NEW" }, world:must("GET", testserver.CONFIGMAPS .. "/kube-root-ca.crt").data)
   end)
 

@@ -1,5 +1,5 @@
 -- The kubelet's answers through `proxy` of its node.
-local fake = require "cluster.kubelet.fake"
+local fake_runtime = require "cluster.kubelet.fake_runtime"
 local kubelet = require "cluster.kubelet"
 local testserver = require "testserver"
 
@@ -27,7 +27,7 @@ describe("the kubelet, through its node's proxy", function()
         end,
       } or nil
     end
-    kubelet.new(server.server, { runtime = fake.new(), logs = logs }):start()
+    kubelet.new(server.server, { runtime = fake_runtime.new(), logs = logs }):start()
     for _, name in ipairs { "a", "b" } do
       server:must("POST", PODS, { metadata = { name = name }, spec = { containers = { { name = "c", image = "i" } } } })
     end

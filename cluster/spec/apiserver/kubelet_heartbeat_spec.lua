@@ -1,6 +1,6 @@
 -- The heartbeat of the node of `moonloop dev` while nothing happens, and the part of it that is kept.
 local apiserver = require "cluster.apiserver"
-local fake = require "cluster.kubelet.fake"
+local fake_runtime = require "cluster.kubelet.fake_runtime"
 local host = require "cluster.host"
 local journal = require "cluster.apiserver.journal"
 local kubelet = require "cluster.kubelet"
@@ -22,7 +22,7 @@ describe("The heartbeat of the node", function()
       end
       return true
     end
-    node = kubelet.new(world.server, { runtime = fake.new(function() end), beats = true })
+    node = kubelet.new(world.server, { runtime = fake_runtime.new(function() end), beats = true })
     node:start()
     world.settle()
   end)
@@ -99,7 +99,7 @@ describe("A change that passes", function()
     server.store:passing(function()
       server:call("PATCH", "/api/v1/namespaces/default", { metadata = { annotations = {
         beat = tostring(server.store.revision),
-      } } }, { content_type = "application/merge-patch+json", admitted = true })
+      } } }, { content_type = "application/merge-patch+json", skips_admission = true })
     end)
   end
 
@@ -118,7 +118,7 @@ describe("A change that passes", function()
     file:close()
     local opened = assert(journal.open(folder .. ".copy"))
     opened.file:close()
-    return opened.saved.revision
+    return opened.restored_state.revision
   end
 
   it("leaves the file as it is, but for a line now and then, and its revision is never given out again", function()

@@ -1,12 +1,12 @@
 -- A pod at work on the fake runtime: order, restarts, sidecars, end.
-local fake = require "cluster.kubelet.fake"
+local fake_runtime = require "cluster.kubelet.fake_runtime"
 local host = require "cluster.host"
 local hostlua = require "hostlua"
-local worker = require "cluster.kubelet.worker"
+local pod_worker = require "cluster.kubelet.pod_worker"
 
 -- A kubelet that keeps what it is told.
 local function new_kubelet(decide)
-  local kubelet = { runtime = fake.new(decide), events = {}, address = "192.0.2.1" }
+  local kubelet = { runtime = fake_runtime.new(decide), events = {}, address = "192.0.2.1" }
   function kubelet.read() end
   function kubelet.pod_address(_, _, known) return known or "10.244.0.2" end
   function kubelet.services() return {} end
@@ -37,8 +37,8 @@ local function start(spec, outcomes)
     return outcomes[container.name]
   end)
   local pod = new_pod(spec)
-  local at_work = worker.new(kubelet, pod)
-  at_work:changed()
+  local at_work = pod_worker.new(kubelet, pod)
+  at_work:queue_write()
   at_work:sync()
   hostlua.advance(0)
   return kubelet, at_work, pod
@@ -211,7 +211,7 @@ describe("A pod at work", function()
       said = reason == "Unhealthy" and message or said
     end
     local probe = { exec = { command = { "cat", "/ready" } } }
-    local at_work = worker.new(kubelet, new_pod { containers = { { name = "main", readinessProbe = probe } } })
+    local at_work = pod_worker.new(kubelet, new_pod { containers = { { name = "main", readinessProbe = probe } } })
     at_work:sync()
     hostlua.advance(0)
     assert.equal("Readiness probe failed: cat: /ready: No such file", said)

@@ -1,7 +1,7 @@
 -- Names that a cluster does not have: what the machine's resolvers are asked, on sockets that only note it, and whose
 -- answers count.
+local dns_message = require "cluster.apiserver.network.dns_message"
 local hostlua = require "hostlua"
-local message = require "cluster.apiserver.network.message"
 local testserver = require "testserver"
 
 local CORE = "/api/v1/namespaces/default"
@@ -11,14 +11,14 @@ local FAILED = 2
 
 -- A query with the number 7.
 local function query(name, type)
-  return message.with_id(message.query(name, message.TYPES[type or "A"]), 7)
+  return dns_message.with_id(dns_message.query(name, dns_message.TYPES[type or "A"]), 7)
 end
 
 
 -- An answer to what was sent: with an address, or as `rcode` says.
 local function answer_to(sent, rcode, address)
-  local asked = message.read(sent)
-  return message.write(asked, rcode or message.OK, address and { { type = "A", address = address } } or {})
+  local asked = dns_message.read(sent)
+  return dns_message.write(asked, rcode or dns_message.OK, address and { { type = "A", address = address } } or {})
 end
 
 
@@ -28,7 +28,7 @@ end
 
 
 describe("Names outside of the cluster", function()
-  local cluster, forward, known, names, opened, resolvers, answers
+  local cluster, dns, dns_forward, known, opened, resolvers, answers
 
   setup(function()
     package.loaded["cluster.network"] = {
@@ -47,19 +47,19 @@ describe("Names outside of the cluster", function()
         return socket
       end,
     }
-    forward = require "cluster.apiserver.network.forward"
-    names = require "cluster.apiserver.network.names"
+    dns_forward = require "cluster.apiserver.network.dns_forward"
+    dns = require "cluster.apiserver.network.dns"
   end)
 
   teardown(function()
     package.loaded["cluster.network"] = nil
-    package.loaded["cluster.apiserver.network.forward"] = nil
+    package.loaded["cluster.apiserver.network.dns_forward"] = nil
   end)
 
   before_each(function()
     opened, answers, resolvers = {}, {}, { "192.0.2.1", "192.0.2.2" }
     cluster = testserver.new()
-    known = names.new(cluster.server, forward.new(function()
+    known = dns.new(cluster.server, dns_forward.new(function()
       return resolvers
     end))
   end)
@@ -97,11 +97,11 @@ describe("Names outside of the cluster", function()
     assert.equal(query("Example.com"):sub(3), sent:sub(3))
     local answer = answer_to(sent, nil, "192.0.2.77")
     hear(opened[1], answer)
-    assert.same({ message.with_id(answer, 7) }, answers)
+    assert.same({ dns_message.with_id(answer, 7) }, answers)
     assert.equal(0, open_count())
     assert.is_nil(ask(query "nobody.example.com"))
-    hear(opened[2], answer_to(opened[2].sent[1], message.NO_NAME))
-    assert.equal(message.NO_NAME, rcode_of(answers[2]))
+    hear(opened[2], answer_to(opened[2].sent[1], dns_message.NO_NAME))
+    assert.equal(dns_message.NO_NAME, rcode_of(answers[2]))
   end)
 
   it("are asked with a number that does not say which comes next", function()
@@ -120,9 +120,9 @@ describe("Names outside of the cluster", function()
     local sent = opened[1].sent[1]
     local good = answer_to(sent, nil, "192.0.2.77")
     local id = (">I2"):unpack(sent)
-    hear(opened[1], message.with_id(good, id ~ 1))
+    hear(opened[1], dns_message.with_id(good, id ~ 1))
     hear(opened[1], sent) -- no answer, but the query
-    hear(opened[1], message.with_id(answer_to(query "example.org", nil, "192.0.2.78"), id))
+    hear(opened[1], dns_message.with_id(answer_to(query "example.org", nil, "192.0.2.78"), id))
     for len = 0, HEAD + 10 do
       hear(opened[1], good:sub(1, len))
     end
@@ -159,13 +159,13 @@ describe("Names outside of the cluster", function()
   it("are asked of the next resolver when one refuses, or cannot be reached", function()
     hostlua.freeze(1000)
     ask(query "example.com")
-    hear(opened[1], answer_to(opened[1].sent[1], message.REFUSED))
+    hear(opened[1], answer_to(opened[1].sent[1], dns_message.REFUSED))
     hear(opened[2], answer_to(opened[2].sent[1], nil, "192.0.2.77"))
-    assert.equal(message.OK, rcode_of(answers[1]))
+    assert.equal(dns_message.OK, rcode_of(answers[1]))
     resolvers = { "bad", "192.0.2.3" }
     ask(query "example.com")
     hostlua.advance(0.1)
-    hear(opened[3], answer_to(opened[3].sent[1], message.FAILED))
+    hear(opened[3], answer_to(opened[3].sent[1], dns_message.FAILED))
     assert.equal(FAILED, rcode_of(answers[2])) -- there is no other one
   end)
 
@@ -200,11 +200,21 @@ describe("Names outside of the cluster", function()
       metadata = { name = "db" }, spec = { type = "ExternalName", externalName = "db.example.com" },
     })
     assert.is_nil(ask(query "db.default.svc.cluster.local"))
-    assert.equal("db.example.com", message.read(opened[1].sent[1]).name)
+    assert.equal("db.example.com", dns_message.read(opened[1].sent[1]).name)
     hear(opened[1], answer_to(opened[1].sent[1], nil, "192.0.2.77"))
     assert.equal(2, ((">I2"):unpack(answers[1], 7)))
     assert.equal("\192\0\2\77", answers[1]:sub(-4))
     assert.is_string(ask(query("db.default.svc.cluster.local", "SRV")))
+  end)
+
+  it("are followed to an alias as long as a name may be", function()
+    local longest = ("%s.%s.%s.%s"):format(("a"):rep(63), ("b"):rep(63), ("c"):rep(63), ("d"):rep(61))
+    assert.equal(253, #longest)
+    cluster:must("POST", CORE .. "/services", {
+      metadata = { name = "db" }, spec = { type = "ExternalName", externalName = longest },
+    })
+    assert.is_nil(ask(query "db.default.svc.cluster.local"))
+    assert.equal(longest, dns_message.read(opened[1].sent[1]).name)
   end)
 
   it("survive answers that are none", function()

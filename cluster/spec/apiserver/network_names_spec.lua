@@ -1,6 +1,6 @@
 -- Names of a cluster, asked for as resolvers do it, and bytes that are no query.
-local message = require "cluster.apiserver.network.message"
-local names = require "cluster.apiserver.network.names"
+local dns = require "cluster.apiserver.network.dns"
+local dns_message = require "cluster.apiserver.network.dns_message"
 local testserver = require "testserver"
 
 local CORE = "/api/v1/namespaces/default"
@@ -15,18 +15,18 @@ local function query(name, type, more)
   end
   more = more or {}
   return (">I2 I2 I2 I2 I2 I2"):pack(7, more.flags or 0x0100, 1, 0, 0, more.size and 1 or 0)
-    .. table.concat(labels) .. "\0" .. (">I2 I2"):pack(message.TYPES[type], more.class or 1)
+    .. table.concat(labels) .. "\0" .. (">I2 I2"):pack(dns_message.TYPES[type], more.class or 1)
     .. (more.size and ("\0" .. (">I2 I2 I4 I2"):pack(41, more.size, 0, 0)) or "")
 end
 
 
 -- An address, or a name without its dots at places that the specs do not look at.
 local function data_text(type, data)
-  if type == message.TYPES.A then
+  if type == dns_message.TYPES.A then
     return ("%d.%d.%d.%d"):format(data:byte(1, 4))
   end
   local port, at, labels = "", 1, {}
-  if type == message.TYPES.SRV then
+  if type == dns_message.TYPES.SRV then
     port, at = ("%d "):format((">I2"):unpack(data, 5)), 7
   end
   while data:byte(at) ~= 0 do
@@ -81,7 +81,7 @@ describe("The names of a cluster", function()
 
   before_each(function()
     cluster = testserver.new()
-    known = names.new(cluster.server)
+    known = dns.new(cluster.server)
     add_service("web", { clusterIP = "10.0.7.7" })
     add_service("db", { clusterIP = "None", selector = { app = "db" } })
     add_slice("db", {

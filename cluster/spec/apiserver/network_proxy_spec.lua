@@ -33,7 +33,7 @@ describe("In a network of pods' own", function()
 
   setup(function()
     package.loaded["cluster.network"] = { listen = listen }
-    addresses = require "cluster.apiserver.network.addresses"
+    addresses = require "cluster.apiserver.network.pod_ip_allocator"
     machine_ports = require "cluster.apiserver.network.machine_ports"
     proxy = require "cluster.apiserver.network.proxy"
   end)
@@ -166,13 +166,13 @@ describe("In a network of pods' own", function()
 
   it("addresses are given once, and come round as late as they can", function()
     local pool = addresses.new()
-    assert.same({ "10.244.0.2", "10.244.0.3" }, { pool:take(), pool:take "10.244.0.2" })
-    assert.same({ "10.244.3.9", "10.244.0.4" }, { pool:take "10.244.3.9", pool:take "192.0.2.1" })
-    pool:give_back "10.244.0.3"
-    assert.equal("10.244.0.5", pool:take())
-    assert.equal("10.244.0.6", pool:take "10.244.0.255")
+    assert.same({ "10.244.0.2", "10.244.0.3" }, { pool:allocate(), pool:allocate "10.244.0.2" })
+    assert.same({ "10.244.3.9", "10.244.0.4" }, { pool:allocate "10.244.3.9", pool:allocate "192.0.2.1" })
+    pool:release "10.244.0.3"
+    assert.equal("10.244.0.5", pool:allocate())
+    assert.equal("10.244.0.6", pool:allocate "10.244.0.255")
     local count = 5
-    while pool:take() do
+    while pool:allocate() do
       count = count + 1
     end
     assert.equal(65532 - 510, count)

@@ -1,8 +1,8 @@
 --- OpenAPI documents: compared with those of a real server, without their descriptions.
 local definitions = require "cluster.apiserver.openapi.definitions"
-local forms = require "cluster.apiserver.openapi.form"
 local host = require "cluster.host"
 local openapi = require "cluster.apiserver.openapi"
+local openapi_versions = require "cluster.apiserver.openapi.openapi_versions"
 local recorded = require "recorded"
 local testserver = require "testserver"
 
@@ -45,14 +45,14 @@ describe("definitions of built-in kinds", function()
   for _, form in ipairs { "v2", "v3" } do
     for name, schema in pairs(expected[form]) do
       it(("are those of the real server: %s in %s"):format(name, form), function()
-        assert.same(schema, plain(definitions.schema(name, forms[form])))
+        assert.same(schema, plain(definitions.schema(name, openapi_versions[form])))
       end)
     end
   end
 
   it("are not there for other names", function()
-    assert.is_nil(definitions.schema("io.k8s.api.core.v1.Nothing", forms.v3))
-    assert.is_nil(definitions.schema("com.example.v1.Nothing", forms.v3))
+    assert.is_nil(definitions.schema("io.k8s.api.core.v1.Nothing", openapi_versions.v3))
+    assert.is_nil(definitions.schema("com.example.v1.Nothing", openapi_versions.v3))
   end)
 end)
 

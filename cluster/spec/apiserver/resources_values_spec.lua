@@ -76,6 +76,20 @@ describe("instants", function()
     end)
   end
 
+  for text, seconds in pairs {
+    ["1970-01-01T00:00:00Z"] = 0, ["2000-02-29T12:00:01Z"] = 951825601, ["2026-11-21T10:14:43Z"] = 1795256083,
+    ["2026-03-01T00:00:00.5Z"] = 1772323200,
+  } do
+    it("reads and writes " .. text, function()
+      assert.equal(seconds, (instant.read(text)))
+      assert.equal(text:gsub("%.5", ""), instant.write(seconds))
+    end)
+  end
+
+  it("reads nothing else", function()
+    assert.is_nil(instant.read "yesterday")
+  end)
+
   it("keeps microseconds where they count", function()
     assert.equal("2026-01-02T01:04:05.678000Z", instant.micro("2026-01-02T03:04:05.678000+02:00"))
   end)

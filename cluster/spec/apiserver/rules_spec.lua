@@ -1,4 +1,3 @@
-local clock = require "cluster.apiserver.verbs.clock"
 local decode_warnings = require "cluster.apiserver.verbs.decode_warnings"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
@@ -125,22 +124,5 @@ describe("what is wrong with a text", function()
     assert.same({ 'duplicate field "metadata.name"', 'unknown field "a"', 'unknown field "metadata.b[0].x"',
       'unknown field "z"' }, decode_warnings({}, text, duplicates, unknown))
     assert.same({}, decode_warnings({ builtin = true }, text, {}, {}))
-  end)
-end)
-
-
-describe("times", function()
-  for text, seconds in pairs {
-    ["1970-01-01T00:00:00Z"] = 0, ["2000-02-29T12:00:01Z"] = 951825601, ["2026-11-21T10:14:43Z"] = 1795256083,
-    ["2026-03-01T00:00:00.5Z"] = 1772323200,
-  } do
-    it("are seconds: " .. text, function()
-      assert.equal(seconds, clock.parse(text))
-      assert.equal(text:gsub("%.5", ""), clock.format(seconds))
-    end)
-  end
-
-  it("are not anything else", function()
-    assert.is_nil(clock.parse "yesterday")
   end)
 end)

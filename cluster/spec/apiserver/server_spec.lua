@@ -70,7 +70,7 @@ describe("a server", function()
   it("can start from what another one held", function()
     world:configmap("a", { data = { k = "v" } })
     local records, revision = world.server.store:dump()
-    local other = testserver.new { saved = { records = records, revision = revision } }
+    local other = testserver.new { restored_state = { records = records, revision = revision } }
     assert.same({ records, revision }, { other.server.store:dump() })
     assert.same(world:must("GET", PATH), other:must("GET", PATH))
   end)

@@ -1,6 +1,6 @@
 -- A server for specs with its controllers, and a kubelet whose pods run nothing.
 local controllers = require "cluster.controllers"
-local fake = require "cluster.kubelet.fake"
+local fake_runtime = require "cluster.kubelet.fake_runtime"
 local kubelet = require "cluster.kubelet"
 local testserver = require "testserver"
 
@@ -32,7 +32,7 @@ end
 function M.new(decide, folders, max_pods)
   local self = setmetatable(testserver.new(), M)
   controllers.start(self.server, folders)
-  self.runtime = fake.new(decide or function() end)
+  self.runtime = fake_runtime.new(decide or function() end)
   hamper(self)
   kubelet.new(self.server, { runtime = self.runtime, max_pods = max_pods }):start()
   self.settle()
@@ -113,7 +113,7 @@ end
 
 
 --- Messages of the Events with this reason on an object, in the order they came.
-function M:told(name, reason)
+function M:messages(name, reason)
   local messages = {}
   for _, event in ipairs(self:must("GET", "/api/v1/namespaces/default/events").items) do
     if event.involvedObject.name == name and event.reason == reason then

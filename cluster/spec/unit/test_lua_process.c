@@ -1,4 +1,4 @@
-/* cluster.process, and on it the runtime of cluster/kubelet/process.lua. The tests
+/* cluster.process, and on it the runtime of cluster/kubelet/process_runtime.lua. The tests
  * are Lua. */
 #include <dirent.h>
 #include <fcntl.h>
@@ -227,7 +227,7 @@ static void test_script_process_removes_what_containers_leave(void **state)
 /* A volume is ours by the record beside the folders, never by what an object says. */
 static void test_volumes_are_ours_by_their_record(void **state)
 {
-    lua(*state, "local volumes = require 'cluster.controllers.claims_volumes'\n"
+    lua(*state, "local volumes = require 'cluster.controllers.persistentvolume_folders'\n"
                 "local base = assert(process.open_folder(FOLDER))\n"
                 "local folders = volumes.open(FOLDER .. '/volumes')\n"
                 "local function volume(name, path)\n"
@@ -534,7 +534,7 @@ static void test_runtime_makes_containers(void **state)
 static void test_runtime_refuses_containers_what_no_kubelet_allows(void **state)
 {
     lua(*state,
-        "local fit = require 'cluster.kubelet.fit'\n"
+        "local fit = require 'cluster.kubelet.unsupported_features'\n"
         "local function refused(wanted_reason, wanted, change)\n"
         "  local asked = new_run('true', change)\n"
         "  local reason, message = fit.problem(asked.pod, asked.container, 1000)\n"
@@ -556,7 +556,7 @@ static void test_runtime_refuses_containers_what_no_kubelet_allows(void **state)
 static void test_runtime_knows_images_that_stand_for_a_program(void **state)
 {
     lua(*state,
-        "local fit = require 'cluster.kubelet.fit'\n"
+        "local fit = require 'cluster.kubelet.unsupported_features'\n"
         "local images = require 'cluster.kubelet.images'.new { web = { "
         "'/opt/bin/server', '-v' } }\n"
         "equal('/moonloop', images:find('registry:5000/team/moonloop:0.1').target)\n"

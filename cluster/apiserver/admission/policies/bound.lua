@@ -22,8 +22,8 @@ end
 
 
 -- The bindings of each policy, in the order of their names.
-local function bindings_of(self, kept)
-  local collection, found = kept:collection(self.bindings), self.by_store[kept]
+local function bindings_of(self, storage)
+  local collection, found = storage:collection(self.bindings), self.by_store[storage]
   if not found or found.revision ~= collection.revision then
     found = { revision = collection.revision, policies = {} }
     collection:each(nil, nil, function(entry)
@@ -32,7 +32,7 @@ local function bindings_of(self, kept)
       found.policies[name] = found.policies[name] or {}
       table.insert(found.policies[name], binding)
     end)
-    self.by_store[kept] = found
+    self.by_store[storage] = found
   end
   return found.policies
 end
@@ -49,9 +49,9 @@ end
 
 
 -- The policies that have bindings, in the order of their names: { policy, bindings }.
-local function all(self, kept)
-  local bound, list = bindings_of(self, kept), {}
-  kept:collection(self.policies):each(nil, nil, function(entry)
+local function all(self, storage)
+  local bound, list = bindings_of(self, storage), {}
+  storage:collection(self.policies):each(nil, nil, function(entry)
     if bound[entry.name] then
       list[#list + 1] = { policy = policy_of(self, entry), bindings = bound[entry.name] }
     end

@@ -18,7 +18,7 @@ local function trim(text)
 end
 
 
--- The variables, each evaluated when it is first read. run.spent counts what that costs.
+-- The variables, each evaluated when it is first read. run.variable_cost counts what that costs.
 local function variables_of(policy, bindings, run)
   local later = {}
   for _, variable in ipairs(policy.variables) do
@@ -27,7 +27,7 @@ local function variables_of(policy, bindings, run)
         return nil, ('composited variable "%s" fails to compile: %s'):format(variable.name, variable.error)
       end
       local value, err, cost = variable.program:run(bindings, nil, later)
-      run.spent = run.spent + cost
+      run.variable_cost = run.variable_cost + cost
       if err then
         return nil, ('composited variable "%s" fails to evaluate: %s'):format(variable.name, err.message)
       end
@@ -45,7 +45,7 @@ end
 -- @return list|nil of { value } or { error }, with holes where there is no expression; nil: they cost too much
 -- @return integer what is left of the budget
 local function run_all(list, count, policy, bindings, budget)
-  local results, run = {}, { spent = 0 }
+  local results, run = {}, { variable_cost = 0 }
   local later = variables_of(policy, bindings, run)
   for i = 1, count do
     local compiled = list[i]
@@ -53,8 +53,8 @@ local function run_all(list, count, policy, bindings, budget)
       results[i] = { error = "compilation error: " .. compiled.error }
     elseif compiled then
       local value, err, cost = compiled.program:run(bindings, nil, later)
-      budget = budget - cost - run.spent
-      run.spent = 0
+      budget = budget - cost - run.variable_cost
+      run.variable_cost = 0
       if budget < 0 then
         return nil, budget
       elseif err then
@@ -140,7 +140,7 @@ local function annotate(policy, bindings, verdict)
 end
 
 
---- @param policy table see compile.lua  @param bindings table see input.lua
+--- @param policy table see compile.lua  @param bindings table see activation.lua
 --- @return table { denied = list of { message, reason, index }, errors = messages of audit annotations, annotations =
 ---   list of { key, value } }
 function M.policy(policy, bindings)
@@ -162,11 +162,11 @@ function M.policy(policy, bindings)
   elseif answer == "no" then
     return verdict
   end
-  local results, left = run_all(policy.validations, policy.count, policy, input, BUDGET)
+  local results, remaining_budget = run_all(policy.validations, policy.count, policy, input, BUDGET)
   if not results then
     return fail(OUT_OF_BUDGET)
   end
-  local messages = run_all(policy.messages, policy.count, policy, input, left)
+  local messages = run_all(policy.messages, policy.count, policy, input, remaining_budget)
   for i = 1, policy.count do
     local result = results[i] or {}
     if result.error then

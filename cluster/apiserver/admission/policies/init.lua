@@ -3,12 +3,12 @@
 --- Each policy that has bindings and matches a write is evaluated for each binding that matches, and each parameter of
 --- it; see bound.lua.
 --- Rules and wordings: apiserver/pkg/admission/plugin/policy/validating/dispatcher.go.
+local activation = require "cluster.apiserver.admission.policies.activation"
 local bound = require "cluster.apiserver.admission.policies.bound"
 local compile = require "cluster.apiserver.admission.policies.compile"
 local denial = require "cluster.apiserver.admission.policies.denial"
 local evaluate = require "cluster.apiserver.admission.policies.evaluate"
 local host = require "cluster.host"
-local input = require "cluster.apiserver.admission.policies.input"
 local params = require "cluster.apiserver.admission.policies.params"
 local respond = require "cluster.apiserver.respond"
 
@@ -86,10 +86,10 @@ end
 
 -- Evaluates a policy that matched as `res`, for one binding and one parameter.
 local function invoke(run, policy, binding, res, param)
-  run.bindings[res] = run.bindings[res] or input.bindings(run.attributes, res)
+  run.bindings[res] = run.bindings[res] or activation.bindings(run.attributes, res)
   local bindings = run.bindings[res]
   if param ~= params.NONE then
-    bindings = setmetatable({ params = input.value(param) }, { __index = bindings })
+    bindings = setmetatable({ params = activation.value(param) }, { __index = bindings })
   end
   act(run, policy, binding, evaluate.policy(policy, bindings))
 end

@@ -2,6 +2,7 @@
 ---
 --- Policies that ask for it are evaluated once more after the webhooks, if the object was changed after them.
 --- Rules and wordings: apiserver/pkg/admission/plugin/policy/mutating/{dispatcher,compilation}.go.
+local activation = require "cluster.apiserver.admission.policies.activation"
 local apply_patch = require "cluster.apiserver.apply.patch"
 local bound = require "cluster.apiserver.admission.policies.bound"
 local change = require "cluster.apiserver.admission.change"
@@ -9,7 +10,6 @@ local compile = require "cluster.apiserver.admission.policies.compile"
 local denial = require "cluster.apiserver.admission.policies.denial"
 local evaluate = require "cluster.apiserver.admission.policies.evaluate"
 local host = require "cluster.host"
-local input = require "cluster.apiserver.admission.policies.input"
 local match = require "cluster.apiserver.admission.match"
 local params = require "cluster.apiserver.admission.policies.params"
 local patch_types = require "cluster.apiserver.admission.policies.patch_types"
@@ -57,18 +57,18 @@ local PATCH = {
 
 -- Carries out one mutation. @return boolean|nil changed, or nil and why it cannot be
 local function mutate(attributes, policy, mutation, res, param)
-  local bindings = input.bindings(attributes, res)
+  local bindings = activation.bindings(attributes, res)
   if param ~= params.NONE then
-    bindings = setmetatable({ params = input.value(param) }, { __index = bindings })
+    bindings = setmetatable({ params = activation.value(param) }, { __index = bindings })
   end
   local value, why = evaluate.mutation(policy, mutation, bindings)
   if why then
     return nil, why
   end
   local before = match.version_of(attributes.object, res, attributes)
-  local presented = attributes.request.presented
+  local view = attributes.request.admission_view
   local object
-  object, why = PATCH[mutation.item.patchType](value, before, presented and presented.kind or res)
+  object, why = PATCH[mutation.item.patchType](value, before, view and view.kind or res)
   if not object then
     return nil, why
   end
@@ -81,8 +81,8 @@ local function holds(attributes, policy, res, param)
   if #policy.conditions == 0 then
     return true
   end
-  local own = { variables = policy.names, params = param ~= params.NONE and input.value(param) or nil }
-  local bindings = setmetatable(own, { __index = input.bindings(attributes, res) })
+  local own = { variables = policy.names, params = param ~= params.NONE and activation.value(param) or nil }
+  local bindings = setmetatable(own, { __index = activation.bindings(attributes, res) })
   local answer, why = evaluate.conditions(policy, bindings)
   return answer == "yes", not answer and why or nil
 end

@@ -22,9 +22,9 @@ function M.kind(param_kind, registry)
 end
 
 
-local function by_selector(res, kept, namespace, selector)
+local function by_selector(res, storage, namespace, selector)
   local list = {}
-  kept:collection(res.id):each(namespace, nil, function(entry)
+  storage:collection(res.id):each(namespace, nil, function(entry)
     if label_selector.match(selector, entry.labels) then
       list[#list + 1] = store.object(res, entry)
     end
@@ -34,7 +34,7 @@ end
 
 
 local function find(res, ref, attributes)
-  local kept, namespace = attributes.server.store, ""
+  local storage, namespace = attributes.server.store, ""
   if res.namespaced then
     namespace = (ref.namespace or "") ~= "" and ref.namespace or attributes.namespace
     if namespace == "" then
@@ -44,10 +44,10 @@ local function find(res, ref, attributes)
     return nil, "paramRef.namespace must not be provided for a cluster-scoped `paramKind`"
   end
   if (ref.name or "") ~= "" then
-    local entry = kept:get(res.id, namespace, ref.name)
+    local entry = storage:get(res.id, namespace, ref.name)
     return { entry and store.object(res, entry) }
   end
-  return by_selector(res, kept, res.namespaced and namespace or nil, ref.selector)
+  return by_selector(res, storage, res.namespaced and namespace or nil, ref.selector)
 end
 
 

@@ -86,14 +86,14 @@ end
 function M.operations(list)
   local operations = host.json.array {}
   for i, patch in ipairs(values.elements(list)) do
-    local given = patch.items
-    local why = given.value ~= nil and check_names(given.value)
+    local fields = patch.items
+    local why = fields.value ~= nil and check_names(fields.value)
     if why then
       return nil, why
     end
     operations[i] = {
-      op = given.op or "", path = given.path or "", from = (given.from or "") ~= "" and given.from or nil,
-      value = given.value ~= nil and cel.to_json(given.value) or nil,
+      op = fields.op or "", path = fields.path or "", from = (fields.from or "") ~= "" and fields.from or nil,
+      value = fields.value ~= nil and cel.to_json(fields.value) or nil,
     }
   end
   return operations

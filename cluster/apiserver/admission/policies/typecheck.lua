@@ -52,7 +52,8 @@ function Run:count(text)
 end
 
 
--- The kinds with an environment for each; variables are known in the order in which they stand.
+-- The kinds with an environment for each; variables are known in the order in which they stand. As in upstream, the
+-- errors of a variable's own expression are not reported: the variable is of any type then.
 function Run:environments(kinds, params)
   local list = {}
   for i, res in ipairs(kinds) do

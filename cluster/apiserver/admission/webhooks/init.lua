@@ -1,21 +1,21 @@
 --- Admission webhooks: the two plugins that call them.
 ---
 --- A request that matches one waits for its answer, and others are served meanwhile. So the object may be another one
---- when it goes on: `request.waited` tells those who store; see verbs/init.lua.
+--- when it goes on: `request.has_waited` tells those who store; see verbs/init.lua.
 --- Rules and wordings: apiserver/pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go, generic/webhook.go.
+local activation = require "cluster.apiserver.admission.policies.activation"
+local await = require "cluster.apiserver.await"
 local change = require "cluster.apiserver.admission.change"
 local compile = require "cluster.apiserver.admission.policies.compile"
 local evaluate = require "cluster.apiserver.admission.policies.evaluate"
 local expressions = require "cluster.apiserver.admission.expressions"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
-local input = require "cluster.apiserver.admission.policies.input"
 local match = require "cluster.apiserver.admission.match"
 local patches = require "cluster.apiserver.patch"
 local respond = require "cluster.apiserver.respond"
 local review = require "cluster.apiserver.admission.webhooks.review"
 local status = require "cluster.apiserver.status"
-local waiting = require "cluster.apiserver.waiting"
 local webhook = require "cluster.apiserver.webhook"
 
 local M = {}
@@ -37,8 +37,8 @@ end
 
 
 -- The hooks of all configurations of a kind, in the order in which they are called.
-local function hooks_of(kept, id)
-  local collection, lists = kept:collection(id), by_store[kept] or {}
+local function hooks_of(storage, id)
+  local collection, lists = storage:collection(id), by_store[storage] or {}
   local found = lists[id]
   if not found or found.revision ~= collection.revision then
     found = { revision = collection.revision, hooks = {} }
@@ -48,7 +48,7 @@ local function hooks_of(kept, id)
         table.insert(found.hooks, hook_of(configuration, spec, i))
       end
     end)
-    lists[id], by_store[kept] = found, lists
+    lists[id], by_store[storage] = found, lists
   end
   return found.hooks
 end
@@ -71,7 +71,7 @@ local function matches(hook, attributes)
   elseif #hook.conditions == 0 then
     return res
   end
-  local answer, why = evaluate.conditions(hook, input.bindings(attributes, res))
+  local answer, why = evaluate.conditions(hook, activation.bindings(attributes, res))
   if not answer and not is_ignored(hook) then
     return nil, status.forbidden(attributes.res, attributes.name, why)
   end
@@ -108,7 +108,7 @@ local function ask(hook, res, attributes, is_mutating)
   local sent, why = review.new(hook, res, attributes)
   local text, response
   if sent then
-    text, why = waiting(attributes.request, webhook.post, hook.webhook, attributes.server, sent)
+    text, why = await(attributes.request, webhook.post, hook.webhook, attributes.server, sent)
     why = why and "failed to call webhook: " .. why
   end
   if text then
@@ -155,16 +155,16 @@ end
 
 
 -- Hooks that ask for it are called again if another one changed the object after them, in the second round too.
-local function note_change(asked)
-  for uid in pairs(asked.invoked) do
-    asked.again[uid] = true
+local function note_change(reinvocation)
+  for uid in pairs(reinvocation.called) do
+    reinvocation.again[uid] = true
   end
-  asked.invoked = {}
+  reinvocation.called = {}
 end
 
 
--- @param asked table { invoked, again }: ids of hooks  @param only table|nil the ids of those that are called
-local function mutate_by_all(hooks, attributes, asked, only)
+-- @param reinvocation table { called, again }: ids of hooks  @param only table|nil the ids of those that are called
+local function mutate_by_all(hooks, attributes, reinvocation, only)
   for _, hook in ipairs(hooks) do
     local res, failure, response, changed
     if not only or only[hook.uid] then
@@ -177,10 +177,10 @@ local function mutate_by_all(hooks, attributes, asked, only)
       changed, failure = mutate(hook, response, attributes, res)
     end
     if changed then
-      note_change(asked)
+      note_change(reinvocation)
     end
     if res and hook.spec.reinvocationPolicy == "IfNeeded" then
-      asked.invoked[hook.uid] = true
+      reinvocation.called[hook.uid] = true
     end
     if failure then
       return failure
@@ -195,10 +195,10 @@ M.mutating = { watches = { MUTATING } }
 --- Calls the mutating webhooks about a write, one after the other, and those again that asked for it when another one
 --- changed the object after them. @return table|nil failure a status
 function M.mutating.check(attributes)
-  local hooks, asked = hooks_of(attributes.server.store, MUTATING), { invoked = {}, again = {} }
-  local failure = mutate_by_all(hooks, attributes, asked)
-  if not failure and next(asked.again) then
-    failure = mutate_by_all(hooks, attributes, asked, asked.again)
+  local hooks, reinvocation = hooks_of(attributes.server.store, MUTATING), { called = {}, again = {} }
+  local failure = mutate_by_all(hooks, attributes, reinvocation)
+  if not failure and next(reinvocation.again) then
+    failure = mutate_by_all(hooks, attributes, reinvocation, reinvocation.again)
   end
   return failure
 end

@@ -1,9 +1,9 @@
 --- Makes the AdmissionReview for a webhook, and reads its answer.
 ---
 --- Rules and wordings: apiserver/pkg/admission/plugin/webhook/request/admissionreview.go, errors/statuserror.go.
+local activation = require "cluster.apiserver.admission.policies.activation"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
-local input = require "cluster.apiserver.admission.policies.input"
 local match = require "cluster.apiserver.admission.match"
 
 local M = {}
@@ -24,7 +24,7 @@ function M.new(hook, res, attributes)
     return nil, "could not create admission objects: "
       .. "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
   end
-  local request = input.request(attributes, res)
+  local request = activation.request(attributes, res)
   request.uid = host.uuid()
   request.object = match.version_of(attributes.object, res, attributes) or null
   request.oldObject = match.version_of(attributes.old, res, attributes) or null
@@ -33,14 +33,14 @@ function M.new(hook, res, attributes)
 end
 
 
-local function given(value)
+local function not_null(value)
   return value ~= nil and value ~= null and value or nil
 end
 
 
 -- A patch comes with its type, and only from a mutating webhook.
 local function check_patch(response, is_mutating)
-  local patch, kind = given(response.patch), given(response.patchType)
+  local patch, kind = not_null(response.patch), not_null(response.patchType)
   if not is_mutating then
     return patch and patch ~= "" and "validating webhook may not return response.patch"
       or kind and "validating webhook may not return response.patchType" or nil
@@ -71,7 +71,7 @@ end
 -- True if a field that is read has the wrong type.
 local function mistyped(response)
   local function is(name, type_name)
-    return given(response[name]) == nil or type(response[name]) == type_name
+    return not_null(response[name]) == nil or type(response[name]) == type_name
   end
   local texts = is("uid", "string") and is("patch", "string") and is("patchType", "string")
   return not (texts and is("allowed", "boolean") and is("status", "table") and is("warnings", "table")
@@ -88,7 +88,7 @@ function M.read(text, review, is_mutating)
   if type(answer) ~= "table" then
     return nil, "failed to call webhook: couldn't get version/kind; json parse error: " .. (why or "it is no object")
   end
-  local response = given(answer.response)
+  local response = not_null(answer.response)
   if response == nil then
     return nil, "received invalid webhook response: webhook response was absent"
   elseif type(response) ~= "table" or mistyped(response) then
@@ -99,15 +99,15 @@ function M.read(text, review, is_mutating)
   if why then
     return nil, "received invalid webhook response: " .. why
   end
-  local patch = is_mutating and given(response.patch) or ""
+  local patch = is_mutating and not_null(response.patch) or ""
   local bytes = host.base64.decode(patch)
   if not bytes then
     return nil, "failed to call webhook: response.patch is no base64"
   end
   return {
-    allowed = response.allowed == true, status = given(response.status), patch = bytes,
-    patch_type = is_strict and given(response.patchType) or "JSONPatch",
-    warnings = given(response.warnings) or {}, annotations = given(response.auditAnnotations) or {},
+    allowed = response.allowed == true, status = not_null(response.status), patch = bytes,
+    patch_type = is_strict and not_null(response.patchType) or "JSONPatch",
+    warnings = not_null(response.warnings) or {}, annotations = not_null(response.auditAnnotations) or {},
   }
 end
 
@@ -115,13 +115,13 @@ end
 --- The status of a request that a webhook denied. @param name string the webhook's  @param result table|nil its status
 function M.denial(name, result)
   result = result or {}
-  local message, reason = given(result.message) or "", given(result.reason) or ""
-  local code = math.tointeger(given(result.code)) or 0
+  local message, reason = not_null(result.message) or "", not_null(result.reason) or ""
+  local code = math.tointeger(not_null(result.code)) or 0
   local why = message ~= "" and ": " .. message or reason ~= "" and ": " .. reason or " without explanation"
   return {
     kind = "Status", apiVersion = "v1", metadata = {}, status = "Failure", reason = reason ~= "" and reason or nil,
     message = ("admission webhook %s denied the request%s"):format(field.quote(name), why),
-    details = given(result.details), code = code >= 400 and code or 400,
+    details = not_null(result.details), code = code >= 400 and code or 400,
   }
 end
 

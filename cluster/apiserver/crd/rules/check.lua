@@ -30,15 +30,15 @@ end
 
 
 local function check_message(rule, path, errors)
-  local message, said = rule.message or "", trim(rule.message)
+  local message, trimmed_message = rule.message or "", trim(rule.message)
   local text = trim(rule.rule)
   if text == "" then
     add(errors, field.required(path .. ".rule", "rule is not specified"))
-  elseif message ~= "" and said == "" then
+  elseif message ~= "" and trimmed_message == "" then
     add(errors, field.invalid(path .. ".message", message, "must be non-empty if specified"))
-  elseif has_line_breaks(said) then
+  elseif has_line_breaks(trimmed_message) then
     add(errors, field.invalid(path .. ".message", message, "must not contain line breaks"))
-  elseif has_line_breaks(text) and said == "" then
+  elseif has_line_breaks(text) and trimmed_message == "" then
     add(errors, field.required(path .. ".message", "message must be specified if rule contains line breaks"))
   end
   if (rule.messageExpression or "") ~= "" and trim(rule.messageExpression) == "" then
@@ -57,17 +57,17 @@ local function check_reason(reason, path, errors)
 end
 
 
-local function check_field_path(given, schema, path, errors)
-  if given == "" then
+local function check_field_path(field_path, schema, path, errors)
+  if field_path == "" then
     return
-  elseif trim(given) == "" then
-    add(errors, field.invalid(path, given, "must be non-empty if specified"))
+  elseif trim(field_path) == "" then
+    add(errors, field.invalid(path, field_path, "must be non-empty if specified"))
   end
-  if has_line_breaks(given) then
-    add(errors, field.invalid(path, given, "must not contain line breaks"))
+  if has_line_breaks(field_path) then
+    add(errors, field.invalid(path, field_path, "must not contain line breaks"))
   end
-  if not structural.unreadable(schema) and not follow(given, schema) then
-    add(errors, field.invalid(path, given, "must be a valid path"))
+  if not structural.unreadable(schema) and not follow(field_path, schema) then
+    add(errors, field.invalid(path, field_path, "must be a valid path"))
   end
 end
 

@@ -28,14 +28,14 @@ local function any_blocking(errors)
 end
 
 
--- The validator of a schema, compiled when the first object is judged; false without rules.
+-- The validator of a schema, compiled when the first object is validated; false without rules.
 local function lazy(schema)
-  local judge
+  local validate
   return function()
-    if judge == nil then
-      judge = validator.compile(schema, true) or false
+    if validate == nil then
+      validate = validator.compile(schema, true) or false
     end
-    return judge
+    return validate
   end
 end
 
@@ -52,18 +52,18 @@ end
 --- @return function (check) -> check. The one that is given: (object, old) -> list of field errors. The one that is
 ---   made: (object, old, request, before) -> the same list; `old` is the object that is replaced, or nil, `before` a
 ---   list of what others found wrong
-function M.judged(schema)
-  local judge_of = lazy(schema)
+function M.with_rules(schema)
+  local validator_of_schema = lazy(schema)
   return function(check)
     return function(object, old, request, before)
-      local errors, judge = check(object, old), judge_of()
-      if not judge then
+      local errors, validate = check(object, old), validator_of_schema()
+      if not validate then
         return errors
       elseif any_blocking(before) or any_blocking(errors) then
         errors[#errors + 1] = field.invalid("<nil>", host.json.null, NOT_CHECKED)
         return errors
       end
-      local found, warnings = judge(object, { old = old, way = correlation.root(object, old, schema) })
+      local found, warnings = validate(object, { old = old, way = correlation.root(object, old, schema) })
       table.move(found, 1, #found, #errors + 1, errors)
       warn(request, warnings)
       return errors

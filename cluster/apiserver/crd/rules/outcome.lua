@@ -85,7 +85,7 @@ end
 
 
 -- The value as its error shows it, and the text before the detail.
-local function shown(schema, value)
+local function print_value(schema, value)
   if schema.type == "object" or schema.type == "array" then
     return nil, ""
   elseif math.type(value) == "float" then
@@ -97,19 +97,19 @@ end
 
 --- The error of a value that does not keep a rule.
 --- @param reason string|nil as the rule has it
-function M.broken(path, schema, value, detail, reason)
+function M.rule_error(path, schema, value, detail, reason)
   if reason == "FieldValueForbidden" then
     return field.forbidden(path, detail)
   elseif reason == "FieldValueRequired" then
     return field.required(path, detail)
   end
-  local told, before = shown(schema, value)
+  local printed_value, prefix = print_value(schema, value)
   if reason == "FieldValueDuplicate" then
-    local err = field.duplicate(path, told)
-    err.detail = before ~= "" and before:sub(1, -3) or nil
+    local err = field.duplicate(path, printed_value)
+    err.detail = prefix ~= "" and prefix:sub(1, -3) or nil
     return err
   end
-  return field.invalid(path, told, before .. detail)
+  return field.invalid(path, printed_value, prefix .. detail)
 end
 
 

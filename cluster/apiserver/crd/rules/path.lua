@@ -41,14 +41,14 @@ local function unquoted(text)
     return nil, "expected single quoted string but got " .. text
   end
   local wrong
-  local said = text:sub(2, -2):gsub("\\(.)", function(char)
+  local unescaped = text:sub(2, -2):gsub("\\(.)", function(char)
     wrong = not ESCAPES[char] and char or wrong
     return ESCAPES[char] or ""
   end)
   if wrong then
     return nil, "invalid string literal: invalid escape char \\" .. wrong
   end
-  return said
+  return unescaped
 end
 
 

@@ -101,14 +101,14 @@ end
 
 -- Evaluates a rule. @return boolean|nil whether the value keeps it; nil: it has been told what went wrong
 local function evaluate(run, node, compiled, bindings)
-  local kept, err, cost = compiled.program:run(bindings, CALL_MAX)
+  local result, err, cost = compiled.program:run(bindings, CALL_MAX)
   if cost > run.budget then
     run:stop(node.schema, outcome.OUT_OF_BUDGET)
     return nil
   end
   run.budget = run.budget - cost
   if not err then
-    return kept == true
+    return result == true
   end
   local words, ends = outcome.of_error(why(err, bindings), compiled.rule)
   if ends then
@@ -125,7 +125,7 @@ local function break_rule(run, node, compiled, bindings, value, way)
   local detail, failure, cost = outcome.detail(compiled, bindings, run.budget, CALL_MAX)
   local path = run:path(compiled.field_path)
   local err = failure and outcome.invalid(path, node.schema, failure)
-    or outcome.broken(path, node.schema, value, detail, compiled.rule.reason)
+    or outcome.rule_error(path, node.schema, value, detail, compiled.rule.reason)
   if compiled.uses_old or not way:is_unchanged() then
     run:add(err)
   else

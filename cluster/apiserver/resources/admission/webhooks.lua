@@ -4,13 +4,13 @@
 --- apiserver/pkg/util/webhook/validation.go.
 local age = require "cluster.apiserver.tables.age"
 local check = require "cluster.apiserver.resources.check"
-local client_config = require "cluster.apiserver.client_config"
 local expressions = require "cluster.apiserver.admission.expressions"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local names = require "cluster.names"
 local rules = require "cluster.apiserver.resources.admission.rules"
 local selectors = require "cluster.apiserver.resources.selectors"
+local webhook_client_config = require "cluster.apiserver.webhook_client_config"
 
 local M = {}
 
@@ -26,7 +26,7 @@ local function set_defaults(hook)
   hook.namespaceSelector = hook.namespaceSelector or {}
   hook.objectSelector = hook.objectSelector or {}
   hook.timeoutSeconds = hook.timeoutSeconds or 10
-  client_config.defaults(hook.clientConfig)
+  webhook_client_config.defaults(hook.clientConfig)
   for _, rule in ipairs(hook.rules or NONE) do
     rule.scope = rule.scope or "*"
   end
@@ -97,7 +97,7 @@ local function check_hook(hook, path, keeps_conditions, errors)
   selectors.validate(hook.namespaceSelector, path .. ".namespaceSelector", errors)
   selectors.validate(hook.objectSelector, path .. ".objectSelector", errors)
   check_choice(hook.reinvocationPolicy, REINVOCATIONS, path .. ".reinvocationPolicy", errors)
-  client_config.validate(hook.clientConfig, path .. ".clientConfig", errors)
+  webhook_client_config.validate(hook.clientConfig, path .. ".clientConfig", errors)
   if not keeps_conditions then
     rules.validate_conditions(hook.matchConditions, M.environment(), path .. ".matchConditions", errors)
   end

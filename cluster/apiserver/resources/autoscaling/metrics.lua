@@ -211,7 +211,7 @@ local function shown_value(source, current)
 end
 
 
-local function shown(metric, status)
+local function metric_text(metric, status)
   local name = FIELDS[metric.type]
   local source = name and metric[name]
   local current = ((status or NONE)[name or ""] or NONE).current or NONE
@@ -233,7 +233,7 @@ function M.cell(metrics, statuses)
   end
   local parts = {}
   for i, metric in ipairs(metrics) do
-    parts[i] = shown(metric, check.list(statuses)[i])
+    parts[i] = metric_text(metric, check.list(statuses)[i])
   end
   local text = table.concat(parts, ", ", 1, math.min(#parts, SHOWN))
   return #parts > SHOWN and ("%s + %d more..."):format(text, #parts - SHOWN) or text

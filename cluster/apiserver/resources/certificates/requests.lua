@@ -51,9 +51,9 @@ end
 
 local function prepare_approval(new, old)
   conditions.complete(new, old)
-  local given = new.status.conditions
+  local new_conditions = new.status.conditions
   new.spec, new.status = old.spec, host.json.copy(old.status)
-  new.status.conditions = given
+  new.status.conditions = new_conditions
 end
 
 

@@ -9,8 +9,8 @@ local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local ip = require "cluster.apiserver.resources.ip"
 local names = require "cluster.names"
-local placing = require "cluster.apiserver.resources.pod.placing"
 local request_rules = require "cluster.apiserver.resources.devices.request"
+local scheduling = require "cluster.apiserver.resources.pod.scheduling"
 local storage = require "cluster.apiserver.resources.storage.common"
 
 local M = {}
@@ -43,14 +43,14 @@ end
 
 --- Drops the statuses that drivers gave for devices when these are released.
 function M.drop_released(status, old)
-  local now, before, kept = allocated(status), allocated(old or NONE), host.json.array {}
+  local now, before, still_allocated = allocated(status), allocated(old or NONE), host.json.array {}
   for _, device in ipairs(status.devices or NONE) do
     local key = key_of(device)
     if now[key] or not before[key] then
-      kept[#kept + 1] = device
+      still_allocated[#still_allocated + 1] = device
     end
   end
-  status.devices = #kept > 0 and kept or nil
+  status.devices = #still_allocated > 0 and still_allocated or nil
 end
 
 
@@ -144,7 +144,7 @@ local function check_allocation(allocation, known, path, errors)
     check_config(config, known, place, errors)
   end)
   if allocation.nodeSelector then
-    placing.node_selector(allocation.nodeSelector, path .. ".nodeSelector", errors)
+    scheduling.node_selector(allocation.nodeSelector, path .. ".nodeSelector", errors)
   end
 end
 

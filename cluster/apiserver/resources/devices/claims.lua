@@ -10,8 +10,8 @@ local request = require "cluster.apiserver.resources.devices.request"
 local workload = require "cluster.apiserver.resources.workload"
 
 
-local function validate(object, _, asked)
-  local errors = request.check_admin(object.spec.devices, asked)
+local function validate(object, _, context)
+  local errors = request.check_admin(object.spec.devices, context)
   request.check(object.spec.devices, "spec.devices", errors)
   return errors
 end

@@ -7,7 +7,7 @@ local common = require "cluster.apiserver.resources.devices.common"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local names = require "cluster.names"
-local placing = require "cluster.apiserver.resources.pod.placing"
+local scheduling = require "cluster.apiserver.resources.pod.scheduling"
 
 local M = {}
 
@@ -124,13 +124,13 @@ end
 
 
 --- Says where devices are, in a slice or in one device of it. @param owner table  @param choices table names of fields
---- @param told table { empty =, none =, many = } messages
-function M.check_nodes(owner, choices, told, path, errors)
+--- @param messages table { empty =, none =, many = } messages
+function M.check_nodes(owner, choices, messages, path, errors)
   local set = {}
   for _, name in ipairs(choices) do
     local value, at = owner[name], path .. "." .. name
     if value == "" then
-      errors[#errors + 1] = field.invalid(at, value, told.empty)
+      errors[#errors + 1] = field.invalid(at, value, messages.empty)
     elseif value == false then
       errors[#errors + 1] = field.invalid(at, value, "must be either unset or set to true")
     elseif value ~= nil then
@@ -139,14 +139,14 @@ function M.check_nodes(owner, choices, told, path, errors)
     if name == "nodeName" and value and value ~= "" then
       common.name(value, names.subdomain, at, errors)
     elseif name == "nodeSelector" and value then
-      placing.node_selector(value, at, errors)
-      told.selector(value, at, errors)
+      scheduling.node_selector(value, at, errors)
+      messages.selector(value, at, errors)
     end
   end
   if #set == 0 then
-    errors[#errors + 1] = field.required(path, told.none)
+    errors[#errors + 1] = field.required(path, messages.none)
   elseif #set > 1 then
-    errors[#errors + 1] = field.invalid(path, ("{%s}"):format(table.concat(set, ", ")), told.many)
+    errors[#errors + 1] = field.invalid(path, ("{%s}"):format(table.concat(set, ", ")), messages.many)
   end
 end
 

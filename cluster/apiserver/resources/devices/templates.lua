@@ -16,8 +16,8 @@ local function check_spec(spec)
 end
 
 
-local function validate(object, _, asked)
-  local errors = request.check_admin(object.spec.spec.devices, asked)
+local function validate(object, _, context)
+  local errors = request.check_admin(object.spec.spec.devices, context)
   return check.append(errors, check_spec(object.spec))
 end
 

@@ -140,11 +140,11 @@ local function check_fixed(name, spec, errors)
   if not fixed.mandatory[name] then
     return
   end
-  local wanted, given = fixed.levels[name], host.json.copy(spec)
+  local wanted, actual = fixed.levels[name], host.json.copy(spec)
   if name == "exempt" then
-    given.exempt = wanted.exempt
+    actual.exempt = wanted.exempt
   end
-  if not host.json.equal(wanted, given) then
+  if not host.json.equal(wanted, actual) then
     local except = name == "exempt" and " except the 'spec.exempt' field" or ""
     errors[#errors + 1] = field.invalid("spec", nil,
       ("spec of '%s'%s must equal the fixed value"):format(name, except))

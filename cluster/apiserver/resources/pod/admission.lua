@@ -57,11 +57,11 @@ local function mount(containers, name)
   local mounted = false
   for _, container in ipairs(containers or NONE) do
     local mounts = container.volumeMounts or host.json.array {}
-    local taken = false
+    local is_occupied = false
     for _, other in ipairs(mounts) do
-      taken = taken or other.mountPath == TOKEN_PATH
+      is_occupied = is_occupied or other.mountPath == TOKEN_PATH
     end
-    if not taken then
+    if not is_occupied then
       mounts[#mounts + 1] = { name = name, readOnly = true, mountPath = TOKEN_PATH }
       container.volumeMounts = mounts
       mounted = true

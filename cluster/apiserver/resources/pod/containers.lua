@@ -1,13 +1,13 @@
 --- The containers of a pod.
 ---
 --- Rules: kubernetes/pkg/apis/core/validation/validation.go (validateContainers and its neighbours).
-local amounts = require "cluster.apiserver.resources.pod.amounts"
 local check = require "cluster.apiserver.resources.check"
 local env = require "cluster.apiserver.resources.pod.env"
 local field = require "cluster.apiserver.field"
 local handlers = require "cluster.apiserver.resources.pod.handlers"
 local names = require "cluster.names"
 local paths = require "cluster.apiserver.resources.pod.paths"
+local resource_requirements = require "cluster.apiserver.resources.pod.resource_requirements"
 local security = require "cluster.apiserver.resources.pod.security"
 
 local M = {}
@@ -110,7 +110,7 @@ function M.common(container, volumes, path, errors)
   end
   check_devices(container, volumes, path, errors)
   check.one_of(container.imagePullPolicy, PULL_POLICIES, path .. ".imagePullPolicy", errors, true)
-  amounts.validate(container.resources, path .. ".resources", errors)
+  resource_requirements.validate(container.resources, path .. ".resources", errors)
   if container.securityContext then
     security.container(container.securityContext, path .. ".securityContext", errors)
   end

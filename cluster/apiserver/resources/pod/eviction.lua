@@ -46,12 +46,12 @@ local TOO_BIG = "DisruptedPods map too big - too many evictions not confirmed by
 
 -- Returns why a budget allows no disruption.
 local function reason_of(budget)
-  local name, state, told = budget.metadata.name, budget.status, nil
+  local name, state, not_allowed = budget.metadata.name, budget.status, nil
   for _, condition in ipairs(state.conditions or NONE) do
-    told = condition.type == "DisruptionAllowed" and condition.status == "False" and condition or told
+    not_allowed = condition.type == "DisruptionAllowed" and condition.status == "False" and condition or not_allowed
   end
-  local message = told and told.message ~= "" and told.message
-  if message and told.reason == "SyncFailed" then
+  local message = not_allowed and not_allowed.message ~= "" and not_allowed.message
+  if message and not_allowed.reason == "SyncFailed" then
     return ("The disruption budget %s does not allow evicting pods currently because it failed sync: %s"):format(
       name, message)
   elseif state.currentHealthy <= state.desiredHealthy then
@@ -59,7 +59,7 @@ local function reason_of(budget)
       name, state.desiredHealthy, state.currentHealthy)
   end
   return ("The disruption budget %s does not allow evicting pods currently"):format(name)
-    .. (message and (" (%s): %s"):format(told.reason, message) or "")
+    .. (message and (" (%s): %s"):format(not_allowed.reason, message) or "")
 end
 
 
@@ -104,7 +104,7 @@ local function charge(request, budget, name)
   local state = budget.status
   state.disruptionsAllowed = state.disruptionsAllowed - 1
   if state.disruptionsAllowed == 0 then
-    disruptions.tell(state)
+    disruptions.set_condition(state)
   end
   state.disruptedPods = state.disruptedPods or {}
   state.disruptedPods[name] = host.timestamp()
@@ -179,7 +179,7 @@ local function evict(request)
   end
   local query = request.query.dryRun and "?dryRun=" .. request.query.dryRun[1] or ""
   local path = ("/api/v1/namespaces/%s/pods/%s%s"):format(request.namespace, request.name, query)
-  local code, answer = request.server:call("DELETE", path, deletion, { admitted = true })
+  local code, answer = request.server:call("DELETE", path, deletion, { skips_admission = true })
   if code >= 300 then
     return nil, answer
   end

@@ -23,9 +23,9 @@ local BINDING = body.kind("", "v1", "Binding")
 
 -- Everything but the ephemeral containers stays as it was; labels and owners do as well.
 local function prepare_ephemeral(new, old)
-  local kept = host.json.copy(old.spec)
-  kept.ephemeralContainers = new.spec.ephemeralContainers
-  new.spec, new.status = kept, old.status
+  local spec = host.json.copy(old.spec)
+  spec.ephemeralContainers = new.spec.ephemeralContainers
+  new.spec, new.status = spec, old.status
   metadata.keep(new.metadata, old.metadata)
 end
 
@@ -79,7 +79,7 @@ end
 
 --- Admission of the object of a part. @return table|nil failure
 function M.admit(request, object, group, settings)
-  request.presented = { kind = { group = group, version = "v1", kind = object.kind }, of = function(same)
+  request.admission_view = { kind = { group = group, version = "v1", kind = object.kind }, of = function(same)
     return same
   end }
   return admission.mutating(request, "CREATE", object, nil, settings)
@@ -123,8 +123,8 @@ local function assign(request, name, binding, settings)
   elseif (target.name or "") == "" then
     return nil, status.unknown("target.name: Required value")
   end
-  local res, kept = request.server.registry:of("v1", "Pod"), request.server.store
-  local entry = kept:get(res.id, request.namespace, name)
+  local res, storage = request.server.registry:of("v1", "Pod"), request.server.store
+  local entry = storage:get(res.id, request.namespace, name)
   if not entry then
     return nil, status.not_found(res, name)
   end
@@ -141,7 +141,7 @@ local function assign(request, name, binding, settings)
   set_scheduled(pod)
   if not settings.dry_run then
     local changed
-    changed, failure = kept:update(res, entry, pod)
+    changed, failure = storage:update(res, entry, pod)
     if not changed then
       return nil, failure
     end

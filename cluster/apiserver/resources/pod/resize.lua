@@ -17,11 +17,11 @@ local AMOUNTS = { "limits", "requests" }
 
 
 -- The containers of before with the amounts of those given; the ones given when they are others, for these are refused.
-local function merged(given, before)
+local function merged(new, before)
   local list = host.json.copy(before)
-  for i, container in ipairs(given) do
+  for i, container in ipairs(new) do
     if container.name ~= list[i].name then
-      return given
+      return new
     end
     list[i].resources, list[i].resizePolicy = container.resources, container.resizePolicy
   end

@@ -8,7 +8,7 @@ local field = require "cluster.apiserver.field"
 local ip = require "cluster.apiserver.resources.ip"
 local metadata = require "cluster.apiserver.metadata"
 local names = require "cluster.names"
-local placing = require "cluster.apiserver.resources.pod.placing"
+local scheduling = require "cluster.apiserver.resources.pod.scheduling"
 local security = require "cluster.apiserver.resources.pod.security"
 local volumes = require "cluster.apiserver.resources.pod.volumes"
 
@@ -110,7 +110,7 @@ end
 
 
 local function check_placing(spec, path, errors)
-  placing.tolerations(spec.tolerations or NONE, path .. ".tolerations", errors)
+  scheduling.tolerations(spec.tolerations or NONE, path .. ".tolerations", errors)
   check_aliases(spec.hostAliases, path .. ".hostAliases", errors)
   check_names(spec, { "priorityClassName", "runtimeClassName" }, names.subdomain, path, errors)
   if spec.preemptionPolicy then
@@ -137,11 +137,11 @@ function M.validate(spec, path, errors, is_pod)
   metadata.check_labels(spec.nodeSelector, path .. ".nodeSelector", errors)
   security.pod(spec, path .. ".securityContext", errors)
   if spec.affinity then
-    placing.affinity(spec.affinity, path .. ".affinity", errors)
+    scheduling.affinity(spec.affinity, path .. ".affinity", errors)
   end
   check_dns(spec, path, errors)
   check_gates(spec, path, errors)
-  placing.spread(spec.topologySpreadConstraints or NONE, path .. ".topologySpreadConstraints", errors)
+  scheduling.spread(spec.topologySpreadConstraints or NONE, path .. ".topologySpreadConstraints", errors)
   check_names(spec, { "serviceAccountName", "nodeName" }, names.subdomain, path, errors)
   check_deadline(spec.activeDeadlineSeconds, path, errors)
   check_names(spec, { "hostname", "subdomain" }, names.label, path, errors)

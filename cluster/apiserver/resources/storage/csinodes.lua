@@ -53,7 +53,7 @@ end
 
 
 -- A driver as its internal type in Go is printed, without what may change.
-local function shown(driver)
+local function driver_text(driver)
   return check.go_struct {
     { "Name", driver.name }, { "NodeID", driver.nodeID }, { "TopologyKeys", driver.topologyKeys }, { "Allocatable" },
   }
@@ -64,8 +64,8 @@ local function validate_update(new, old)
   local errors = validate(new)
   for _, before in ipairs(check.list(old.spec.drivers)) do
     for _, driver in ipairs(check.list(new.spec.drivers)) do
-      if driver.name == before.name and shown(driver) ~= shown(before) then
-        errors[#errors + 1] = check.invalid_text("spec.drivers", shown(driver), "field is immutable")
+      if driver.name == before.name and driver_text(driver) ~= driver_text(before) then
+        errors[#errors + 1] = check.invalid_text("spec.drivers", driver_text(driver), "field is immutable")
       end
     end
   end

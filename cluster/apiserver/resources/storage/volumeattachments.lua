@@ -86,7 +86,7 @@ end
 
 
 -- A spec as its internal type in Go is printed; a volume within it, which has hundreds of members, is left out.
-local function shown(spec)
+local function spec_text(spec)
   local source = check.go_struct {
     { "PersistentVolumeName", spec.source.persistentVolumeName }, { "InlineVolumeSpec" },
   }
@@ -97,7 +97,7 @@ end
 local function validate_update(new, old)
   local errors = validate(new)
   if not host.json.equal(new.spec, old.spec) then
-    errors[#errors + 1] = check.invalid_text("spec", shown(new.spec), "field is immutable")
+    errors[#errors + 1] = check.invalid_text("spec", spec_text(new.spec), "field is immutable")
   end
   return errors
 end

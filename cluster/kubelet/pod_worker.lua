@@ -1,0 +1,353 @@
+--- The worker of one pod: starts its containers in order, restarts them as restartPolicy says, ends them when the pod
+--- is deleted, and keeps pod.status up to date.
+---
+--- A *runtime* (fake_runtime.lua, process_runtime.lua) runs the containers:
+---   runtime:start(run) -> handle | nil, reason, message
+---     run = { pod =, container =, variables =, command =, attempt =, read =, token =, on_exit = function(exit) end }
+---     with exit = { code =, signal =, reason =, message = }; never called inside start. read and token come
+---     from the kubelet, for volumes
+---   handle:stop(seconds)              asks the container to end, and kills it after that time; on_exit follows
+---   handle:probe(probe, fn)           does one check and calls fn(ok, message), not inside this call
+---   handle:exec(options)              runs a further command in the container: exec.lua; nil where none can be run
+---   handle:attach(options)            passes on its output, and input to it: attach.lua; nil as well
+---   runtime:forget(pod)               deletes the data of a deleted pod (logs)
+local env = require "cluster.kubelet.env"
+local host = require "cluster.host"
+local prober = require "cluster.kubelet.prober"
+local records = require "cluster.kubelet.record"
+local status = require "cluster.kubelet.status"
+
+local M = {}
+M.__index = M
+
+local GRACE_DEFAULT = 30
+
+
+-- Takes in a version of the pod. It keeps the address that it once had, though a version that was written before the
+-- kubelet's first word on it does not say so.
+local function take(self, pod)
+  local known = {}
+  for key, value in pairs(pod.status or {}) do
+    known[key] = value
+  end
+  self.address = self.address or self.kubelet:pod_address(pod, known.podIP)
+  known.hostIP, known.podIP = self.kubelet.address, self.address
+  known.hostIPs = host.json.array { { ip = known.hostIP } }
+  known.podIPs = known.podIP and host.json.array { { ip = known.podIP } }
+  self.stored = { metadata = pod.metadata, status = pod.status }
+  pod.status = known
+  self.pod = pod
+end
+
+
+--- A worker for a pod that has a node.
+--- @param kubelet table with runtime, read (see env.variables), write_status(pod, status), remove(pod), event(pod, …),
+---   services (see env.variables), address and pod_address(pod, known)
+--- @param pod table as stored
+function M.new(kubelet, pod)
+  local init = records.list(pod.spec.initContainers, true, "ContainerCreating")
+  local self = setmetatable({
+    kubelet = kubelet,
+    init = init,
+    containers = records.list(pod.spec.containers, false, #init > 0 and "PodInitializing" or "ContainerCreating"),
+  }, M)
+  take(self, pod)
+  local deadline = pod.spec.activeDeadlineSeconds
+  if deadline then
+    self.deadline = host.after(deadline, function()
+      self:fail("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
+    end)
+  end
+  return self
+end
+
+
+-- Everything that changed in this turn of the loop is written at once.
+function M:queue_write()
+  if self.is_dirty or self.is_gone then
+    return
+  end
+  self.is_dirty = true
+  host.defer(function()
+    self.is_dirty = false
+    if not self.is_gone then
+      self:write()
+    end
+  end)
+end
+
+
+function M:write()
+  local new = status.of(self.pod, self.init, self.containers, host.timestamp())
+  if self.failure then
+    new.phase, new.reason, new.message = "Failed", self.failure.reason, self.failure.message
+  end
+  self.kubelet:write_status(self.stored, new)
+end
+
+
+-- Starts it again after a pause, which its status tells of.
+function M:start_again(record, seconds)
+  local over = record.state
+  local function again()
+    record.timer = nil
+    record.last = over
+    record.restarts = record.restarts + 1
+    self:start(record)
+  end
+  if seconds == 0 then
+    record.timer = host.after(0, again)
+    return
+  end
+  record.last = over
+  record.state = {
+    waiting = {
+      reason = "CrashLoopBackOff",
+      message = ("back-off %ds restarting failed container=%s pod=%s_%s(%s)"):format(seconds, record.spec.name,
+        self.pod.metadata.name, self.pod.metadata.namespace, self.pod.metadata.uid),
+    },
+  }
+  local what = "Back-off restarting failed container %s in pod %s_%s(%s)"
+  self.kubelet:event(self.pod, "Warning", "BackOff", what:format(record.spec.name, self.pod.metadata.name,
+    self.pod.metadata.namespace, self.pod.metadata.uid))
+  record.timer = host.after(seconds, again)
+end
+
+
+function M:on_exit(record, exit)
+  prober.stop(record)
+  records.ended(record, exit)
+  if self.is_stopping then
+    self:end_if_over()
+  elseif not self.failure and not self.is_over and records.may_restart(record, self.pod.spec.restartPolicy) then
+    self:start_again(record, records.pause(record, host.monotonic() - record.started_at))
+  else
+    self:sync()
+  end
+  self:queue_write()
+end
+
+
+local function cannot_start(self, record, reason, message)
+  record.state = { waiting = { reason = reason, message = message } }
+  self.kubelet:event(self.pod, "Warning", "Failed", "Error: " .. message)
+  record.timer = host.after(records.TRY_AGAIN, function()
+    record.timer = nil
+    self:start(record)
+  end)
+  self:queue_write()
+end
+
+
+function M:start(record)
+  local variables, why = env.variables(self.pod, record.spec, self.kubelet.read, self.kubelet.services(self.pod))
+  if not variables then
+    return cannot_start(self, record, "CreateContainerConfigError", why)
+  end
+  local handle, reason, message = self.kubelet.runtime:start {
+    pod = self.pod,
+    container = record.spec,
+    variables = variables,
+    command = env.command_line(record.spec, variables),
+    attempt = record.restarts,
+    read = self.kubelet.read,
+    token = self.kubelet.token,
+    on_exit = function(exit)
+      self:on_exit(record, exit)
+    end,
+  }
+  if not handle then
+    return cannot_start(self, record, reason, message)
+  end
+  record.handle = handle
+  record.id = ("moonloop://%s/%s/%d"):format(self.pod.metadata.uid, record.spec.name, record.restarts)
+  record.state = { running = { startedAt = host.timestamp() } }
+  record.started_at = host.monotonic()
+  self.kubelet:event(self.pod, "Normal", "Started", "Container started")
+  self:probe(record)
+  self:queue_write()
+end
+
+
+function M:probe(record)
+  prober.start(record, {
+    changed = function()
+      self:queue_write()
+      self:sync()
+    end,
+    unhealthy = function(kind, message)
+      local why = message:gsub("%s+$", "") -- commands end their lines
+      self.kubelet:event(self.pod, "Warning", "Unhealthy", ("%s probe failed: %s"):format(kind, why))
+    end,
+    kill = function(message)
+      self.kubelet:event(self.pod, "Normal", "Killing", ("Container %s %s"):format(record.spec.name, message))
+      record.handle:stop(self.pod.spec.terminationGracePeriodSeconds or GRACE_DEFAULT)
+    end,
+  })
+end
+
+
+-- The sidecars go when the containers have: kubelet's TerminationOrder, but all at once.
+local function stop_sidecars(self)
+  for _, record in ipairs(self.init) do
+    if record.timer then
+      record.timer:stop()
+      record.timer = nil
+    end
+    if record.handle then
+      prober.stop(record)
+      record.handle:stop(self.pod.spec.terminationGracePeriodSeconds or GRACE_DEFAULT)
+    end
+  end
+end
+
+
+local function are_over(self)
+  for _, record in ipairs(self.containers) do
+    if not records.is_over(record) or not records.is_idle(record) then
+      return false
+    end
+  end
+  return true
+end
+
+
+--- Starts what is to be started next.
+function M:sync()
+  if self.is_stopping or self.failure or self.is_over then
+    return
+  end
+  for _, record in ipairs(self.init) do
+    if record.state.waiting and records.is_idle(record) then
+      self:start(record)
+    end
+    if not records.is_complete(record) then
+      return
+    end
+  end
+  for _, record in ipairs(self.containers) do
+    if record.state.waiting and records.is_idle(record) then
+      self:start(record)
+    end
+  end
+  if are_over(self) then
+    self.is_over = true
+    stop_sidecars(self)
+  end
+end
+
+
+-- Each record that still runs or waits for a start.
+local function each_open(self, fn)
+  for _, list in ipairs { self.init, self.containers } do
+    for _, record in ipairs(list) do
+      if record.timer then
+        record.timer:stop()
+        record.timer = nil
+      end
+      if record.handle then
+        fn(record)
+      end
+    end
+  end
+end
+
+
+local function stop_all(self, seconds)
+  each_open(self, function(record)
+    prober.stop(record)
+    record.ready = false
+    record.handle:stop(seconds)
+  end)
+end
+
+
+--- Ends the pod's containers, and says that it failed.
+function M:fail(reason, message)
+  if self.failure or self.is_stopping then
+    return
+  end
+  self.failure = { reason = reason, message = message }
+  stop_all(self, self.pod.spec.terminationGracePeriodSeconds or GRACE_DEFAULT)
+  self:queue_write()
+end
+
+
+function M:end_if_over()
+  local running = false
+  each_open(self, function()
+    running = true
+  end)
+  if not running and not self.is_removed then
+    self.is_removed = true
+    self:write()
+    self.kubelet:remove(self.pod)
+  end
+end
+
+
+--- Takes in a new version of the pod.
+function M:update(pod)
+  take(self, pod)
+  if pod.metadata.deletionTimestamp and not self.is_stopping then
+    self.is_stopping = true
+    self.kubelet:event(pod, "Normal", "Killing", "Stopping container")
+    stop_all(self, pod.metadata.deletionGracePeriodSeconds or GRACE_DEFAULT)
+    self:queue_write()
+    self:end_if_over()
+  elseif pod.spec.readinessGates then
+    self:queue_write() -- somebody may have opened or closed one
+  end
+end
+
+
+-- From now on neither is anything started nor the pod's status written.
+local function let_go(self)
+  self.is_gone = true
+  self.is_stopping = true
+  self.is_removed = true
+  if self.deadline then
+    self.deadline:stop()
+  end
+end
+
+
+--- The pod is gone: whatever still runs is killed.
+function M:close()
+  let_go(self)
+  stop_all(self, 0)
+  self.kubelet.runtime:forget(self.pod)
+end
+
+
+--- The node goes down: asks the containers to end, and leaves the pod as it is stored. Then comes close().
+function M:shut_down()
+  local seconds = self.pod.spec.terminationGracePeriodSeconds or GRACE_DEFAULT
+  let_go(self)
+  stop_all(self, self.pod.metadata.deletionGracePeriodSeconds or seconds)
+end
+
+
+--- How many of its containers run.
+function M:running()
+  local count = 0
+  each_open(self, function()
+    count = count + 1
+  end)
+  return count
+end
+
+
+--- The handle of a container that runs, or nil.
+function M:handle(name)
+  for _, list in ipairs { self.init, self.containers } do
+    for _, record in ipairs(list) do
+      if record.spec.name == name then
+        return record.handle
+      end
+    end
+  end
+end
+
+
+return M
