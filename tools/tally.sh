@@ -46,47 +46,73 @@ tally_program() {
   fi
 }
 
+# tally_waits ARGUMENT: succeeds for an argument of tally_each whose call mostly waits. A script that has such calls defines
+# its own.
+tally_waits() { false; }
+
 # tally_each FUNCTION ARGUMENT…: calls the function for each argument, for $TALLY_SLOTS (as many as there are processors)
-# at once. Prints their outputs in the order of the arguments, each as soon as the ones before are done. The calls run in
+# at once, and beside them for $TALLY_WAITING_SLOTS (one) of those that mostly wait. When no others are left, those have all
+# slots. Prints their outputs in the order of the arguments, each as soon as the ones before are done. The calls run in
 # subshells, and only their counts come back. Each is a process group of its own, so that Ctrl-C ends them too.
 tally_each() {
-  local function=$1 results number=0 printed=0 argument
+  local function=$1 results number printed=0 pid lane
   shift
-  local arguments=("$@")
+  local arguments=("$@") working=() waiting=()
+  local -A lanes=() free=([working]=${TALLY_SLOTS:-$(nproc)} [waiting]=${TALLY_WAITING_SLOTS:-1})
+  for number in "${!arguments[@]}"; do
+    if tally_waits "${arguments[number]}"; then waiting+=("$number"); else working+=("$number"); fi
+  done
   results=$(mktemp -d -t moonloop-tally.XXXXXX)
   trap 'tally_stop INT' INT
   trap 'tally_stop TERM' TERM
   set -m
-  for argument in "$@"; do
-    [ "$(jobs -rp | wc -l)" -lt "${TALLY_SLOTS:-$(nproc)}" ] || wait -n
+  while [ ${#working[@]} -gt 0 ] || [ ${#waiting[@]} -gt 0 ] || [ ${#lanes[@]} -gt 0 ]; do
+    while [ ${#working[@]} -gt 0 ] && [ "${free[working]}" -gt 0 ]; do
+      tally_start "${working[0]}" working
+      working=("${working[@]:1}")
+    done
+    while [ ${#waiting[@]} -gt 0 ]; do
+      lane=waiting
+      [ "${free[waiting]}" -gt 0 ] || [ ${#working[@]} -gt 0 ] || lane=working
+      [ "${free[$lane]}" -gt 0 ] || break
+      tally_start "${waiting[0]}" "$lane"
+      waiting=("${waiting[@]:1}")
+    done
+    wait -n -p pid
+    free[${lanes[$pid]}]=$((free[${lanes[$pid]}] + 1))
+    unset "lanes[$pid]"
     tally_print_done
-    number=$((number + 1))
-    (
-      passed=0 failed=0 skipped=0
-      "$function" "$argument" </dev/null >"$results/$number.out" 2>&1
-      echo "$passed $failed $skipped" >"$results/$number.new"
-      mv "$results/$number.new" "$results/$number.counts"
-    ) &
   done
-  wait
   set +m
   trap - INT TERM
-  for number in $(seq $#); do # a call that was killed left no counts, and is a failure
+  for number in "${!arguments[@]}"; do # a call that was killed left no counts, and is a failure
     [ -e "$results/$number.counts" ] || echo 0 1 0 >"$results/$number.counts"
   done
   tally_print_done
   rm -rf "$results"
 }
 
+# tally_start NUMBER LANE: starts the call for the argument of this number, in a slot of the lane. A part of tally_each.
+tally_start() {
+  (
+    passed=0 failed=0 skipped=0
+    "$function" "${arguments[$1]}" </dev/null >"$results/$1.out" 2>&1
+    echo "$passed $failed $skipped" >"$results/$1.new"
+    mv "$results/$1.new" "$results/$1.counts"
+  ) &
+  lanes[$!]=$2
+  free[$2]=$((free[$2] - 1))
+}
+
 # tally_print_done: prints and counts the results up to the first that is missing. A part of tally_each.
 tally_print_done() {
   local counts
-  while [ -e "$results/$((printed + 1)).counts" ]; do
-    printed=$((printed + 1))
+  while [ -e "$results/$printed.counts" ]; do
     cat "$results/$printed.out"
     read -ra counts <"$results/$printed.counts"
     tally_add "${counts[@]}"
-    [ "${counts[1]}" = 0 ] || tally_failed+=("${arguments[printed - 1]}")
+    [ "${counts[1]}" = 0 ] || tally_failed+=("${arguments[printed]}")
+    printed=$((printed + 1))
   done
 }
 

@@ -20,6 +20,8 @@ export TALLY_TIMES=$scratch/times
 : >"$TALLY_TIMES"
 export ATTACKS_JOBS=1
 
+readonly apiserver_parts=5 # its specs run in so many processes
+
 # suite NAME: a program of the C units, a file of tests, a row of the fault matrix, a class of hostile programs or one of
 # them in one build, or one of the names below.
 suite() {
@@ -34,6 +36,7 @@ suite() {
     cel-spec) HOSTLUA=build/asan/cluster/spec/hostlua/hostlua tally_script "$1" cluster/spec/conformance/run.sh "$1" ;;
     lua) tally_trusted "specs of the Lua library" spec/lua ;;
     apiserver) tally_trusted "the embedded API server" cluster/spec/apiserver ;;
+    apiserver/*) apiserver_part "${1#*/}" ;;
     scripts) tally_specs "moonloop test" "$MOONLOOP" test reconcilers examples spec/testing ;;
     *)
       echo "FAIL $1: no such suite"
@@ -42,10 +45,17 @@ suite() {
   esac
 }
 
+# apiserver_part NUMBER: every fifth file of them, from that number on.
+apiserver_part() {
+  local files
+  mapfile -t files < <(printf '%s\n' cluster/spec/apiserver/*_spec.lua | sed -n "$1~${apiserver_parts}p")
+  tally_trusted "the embedded API server, part $1" "${files[@]}"
+}
+
 # all_suites: their names.
 all_suites() {
   local program build class
-  echo apiserver
+  printf 'apiserver/%s\n' $(seq "$apiserver_parts")
   for class in $(attacks_classes); do
     for build in asan release; do
       echo "attacks/$build/$class"
@@ -58,15 +68,25 @@ all_suites() {
   done
 }
 
-# The suites that take longest come first, so that no processor is idle at the end. Some between them mostly wait for their
-# own clocks: F10, F8, hostile_http, connection.
+# The suites that take most CPU time come first, so that no processor is idle at the end; the rest is short. Among those that
+# mostly wait (tally_waits), the order is that of their seconds.
 longest=(
-  apiserver attacks/asan/gas spec/host/hostile_http_spec.lua F23 F16 F6 F10 F32 F48
-  attacks/asan/thread F2 build/asan/spec/unit/test_operator_metering build/asan/spec/unit/test_script_bounds build/asan/spec/unit/test_script_steady
-  spec/host/connection_spec.lua attacks/asan/memory F21 F15 F27 F1 F17 attacks/asan/lib F8 F36 attacks/release/gas
-  build/asan/spec/unit/test_net_http_server_limits spec/host/secrets_spec.lua spec/host/dev_spec.lua F34 F33 F3 F37
+  F2 F48 F1 apiserver/{1..5} attacks/asan/gas build/asan/spec/unit/test_script_steady scripts F16 F34
+  build/asan/spec/unit/test_script_bounds F15 F23 F17 F6 build/asan/spec/unit/test_operator_metering F21 attacks/asan/memory
+  attacks/asan/thread F36 F27 attacks/asan/lib F8 attacks/release/gas F32 F3 F30 F12 F33 attacks/release/memory F18
+  build/asan/spec/unit/test_script_deadline attacks/release/thread F41 F22 F47 build/asan/spec/unit/test_cluster_shard
+  attacks/release/lib attacks/asan/result F14 F29 F11 build/asan/spec/unit/test_operator_webhook_pair F31 F9 F24
+  spec/host/{webhooks,hostile_http,connection}_spec.lua F10 spec/host/{dev,dev_network,dev_egress,secrets}_spec.lua F37
+  build/asan/spec/unit/test_net_http_server_limits spec/host/{dev_containers,crash_marker,dev_proxy,dev_turns,alerts}_spec.lua
 )
-export TALLY_SLOTS=$(($(nproc) + 2)) # some of them sleep
+# These mostly wait for their own clocks, for processes or for a peer. Two of them run beside the others.
+tally_waits() {
+  case $1 in
+    spec/host/* | F10 | F37 | */test_net_http_server* | */test_operator_watchdog | */test_cluster_process*) ;;
+    *) false ;;
+  esac
+}
+export TALLY_SLOTS=$(($(nproc) + 1)) TALLY_WAITING_SLOTS=2
 
 suites=("$@")
 [ $# -gt 0 ] || mapfile -t suites < <({ printf '%s\n' "${longest[@]}" | grep -Fx -f <(all_suites); all_suites; } | awk '!seen[$0]++')

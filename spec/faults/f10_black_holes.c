@@ -5,7 +5,8 @@
 #include "net_peer.h"
 #include "tried.h"
 
-#define TRIES 5
+#define TRIES    5
+#define PATIENCE 4 /* on a busy machine; the message says which deadline ended the call */
 
 static int open_descriptors(void)
 {
@@ -38,7 +39,8 @@ static void assert_fails(struct net *net, const char *url, bool streaming, int64
         int64_t begun_ns = ml_clock_monotonic(clock);
         answer_get(&got, net, &request);
         int64_t took_ms = (ml_clock_monotonic(clock) - begun_ns) / ML_NS_PER_MS;
-        if (got.err.kind != kind || !strstr(got.err.message, message) || took_ms > within_ms)
+        if (got.err.kind != kind || !strstr(got.err.message, message) ||
+            took_ms > PATIENCE * within_ms)
             fail_msg("%s: %d ms, kind %d: %s", url, (int)took_ms, got.err.kind, got.err.message);
         ml_buf_fini(&got.body);
         most = ML_MAX(most, open_descriptors());

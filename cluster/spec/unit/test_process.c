@@ -142,10 +142,13 @@ static void test_process_stop_asked_again_takes_the_earlier_time(void **state)
     assert_int_equal(f->end.code, 137);
 }
 
-/* In the background, in a session of its own, and orphaned twice over. */
+/* In the background, in a session of its own, and orphaned twice over. "up" comes when all of them
+ * have said so into a pipe. */
 #define DAEMONS                                                                                    \
-    "sleep 100 & echo a=$!; setsid sh -c 'echo b=$$; sleep 100; true' & "                          \
-    "(setsid sh -c 'echo c=$$; trap \"\" HUP TERM; sleep 100; true' >&2 &); sleep 0.1; echo up;"
+    "pipe=$(mktemp -u); mkfifo $pipe; exec 3<>$pipe; rm $pipe; "                                   \
+    "sleep 100 & echo a=$!; setsid sh -c 'echo b=$$; echo >&3; sleep 100; true' & "                \
+    "(setsid sh -c 'echo c=$$; trap \"\" HUP TERM; echo >&3; sleep 100; true' >&2 &); "            \
+    "read b <&3; read c <&3; echo up;"
 
 static void test_process_leaves_nothing_behind(void **state)
 {

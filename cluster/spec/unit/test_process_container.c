@@ -399,7 +399,7 @@ static void test_container_takes_a_second_process(void **state)
     assert_false(probe.has_started);
     opts.argv = (const char *[]){"sleep", "100", NULL};
     start_with(&probe, &opts); /* ends with the container */
-    net_settle(&f->net, 50);
+    net_until(&f->net, probe.has_started);
     ml_process_stop(f->process, 0);
     while (!f->is_over || !probe.is_over)
         net_run(&f->net);

@@ -283,7 +283,7 @@ static void test_relay_has_a_limit(void **state)
     ml_close_fd(&clients[0]); /* then there is room */
     assert_hears(f, servers[0], "");
     ml_close_fd(&servers[0]);
-    net_settle(&f->net, 20);
+    net_until(&f->net, ml_relay_has_room(relay));
     clients[0] = connect_client(f);
     servers[0] = accept_server(f);
     for (size_t i = 0; i < 9; i++)

@@ -124,8 +124,7 @@ static void wait_received(size_t len)
 
 static void wait_got(struct raw *raw, size_t len)
 {
-    while (raw->got.len < len && !raw->closed)
-        net_settle(raw->net, 1);
+    net_until(raw->net, raw->got.len >= len || raw->closed);
     assert_int_equal(raw->got.len, len);
 }
 
@@ -232,6 +231,7 @@ static void test_http_upgrade_pauses_in_the_middle_of_what_came(void **state)
     raw_upgrade(f, &raw);
     raw_send_large(&raw, bytes, len);
     for (size_t before = 0; before < len; before = peer.got.len) {
+        net_until(&f->net, peer.got.len > before);
         net_settle(&f->net, 3);
         size_t once = peer.got.len - before;
         assert_in_range(once, 1, 16 * 1024); /* one call */
@@ -260,8 +260,7 @@ static void test_http_upgrade_tells_when_the_client_goes(void **state)
             raw_close(&raw);
     }
     assert_string_equal(ml_buf_cstr(&peer.got), "lastlast");
-    net_settle(&f->net, 20);
-    assert_int_equal(ml_http_server_connections(f->server), 0);
+    net_until(&f->net, ml_http_server_connections(f->server) == 0);
 }
 
 static void test_http_upgrade_tells_after_a_pause_that_the_client_went(void **state)
@@ -300,8 +299,7 @@ static void test_http_upgrade_sends_all_before_it_finishes(void **state)
     assert_int_equal(peer.got.len, 0);
     assert_int_equal(f->closes, 0);
     raw_close(&raw);
-    net_settle(&f->net, 20);
-    assert_int_equal(ml_http_server_connections(f->server), 0);
+    net_until(&f->net, ml_http_server_connections(f->server) == 0);
     free(bytes);
 }
 
@@ -322,8 +320,7 @@ static void test_http_upgrade_ends_within_received(void **state)
         raw_close(&raw);
         free(bytes);
     }
-    net_settle(&f->net, 20);
-    assert_int_equal(ml_http_server_connections(f->server), 0);
+    net_until(&f->net, ml_http_server_connections(f->server) == 0);
 }
 
 static void test_http_server_free_tells_upgraded_ones(void **state)
@@ -357,9 +354,7 @@ static void test_http_upgrade_may_be_silent(void **state)
     raw_stop_reading(&raw);
     ml_http_write(exchange(), (struct ml_str){bytes, 8 * MIB});
     ml_http_finish(f->held[--f->held_count]);
-    for (int i = 0; ml_http_server_connections(f->server) && i < 100; i++)
-        net_settle(&f->net, 50);
-    assert_int_equal(ml_http_server_connections(f->server), 0);
+    net_until(&f->net, ml_http_server_connections(f->server) == 0);
     assert_int_equal(ml_http_server_unsent(f->server), 0);
     raw_close(&raw);
     free(bytes);

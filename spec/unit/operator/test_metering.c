@@ -267,12 +267,12 @@ static void test_metering_what_was_refused_is_not_loaded_again_unchanged(void **
     advance(world, 4 * ML_NS_PER_S);
     assert_int_equal((int)shown(world, "moonloop_script_refused_total{file=\"f0.lua\"}"), 1);
     assert_int_equal((int)shown(world, LIVE_A), 1);
-    int64_t before = ml_clock_monotonic(ml_clock_real());
+    clock_t before = clock();
     for (int i = 0; i < 20; i++) {
         tell_loops(world, 1, a);
         advance(world, 4 * ML_NS_PER_S);
     }
-    assert_true(ml_clock_monotonic(ml_clock_real()) - before < 5 * ML_NS_PER_S);
+    assert_true(clock() - before < 5 * CLOCKS_PER_SEC);
     assert_int_equal((int)shown(world, "moonloop_script_refused_total{file=\"f0.lua\"}"), 1);
 }
 
