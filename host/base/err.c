@@ -40,6 +40,15 @@ int ml_err_set(struct ml_err *err, int kind, const char *format, ...)
     return kind;
 }
 
+struct ml_err *ml_err_dup(const struct ml_err *err)
+{
+    if (!err)
+        return NULL;
+    struct ml_err *copy = ml_alloc(sizeof *copy);
+    *copy = *err;
+    return copy;
+}
+
 int ml_err_wrap(struct ml_err *err, const char *format, ...)
 {
     char context[ML_ERR_MESSAGE_MAX];

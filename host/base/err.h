@@ -64,6 +64,9 @@ struct ml_err {
 /* Fills `err` anew and returns `kind`, so that it can stand in a return statement. */
 int ml_err_set(struct ml_err *err, int kind, const char *format, ...) ML_PRINTF(3, 4);
 
+/* A copy that the caller frees; NULL gives NULL. For what is kept: an error takes 4 KiB. */
+struct ml_err *ml_err_dup(const struct ml_err *err);
+
 /* Puts "context: " before the message, keeps the rest, returns err->kind. */
 int ml_err_wrap(struct ml_err *err, const char *format, ...) ML_PRINTF(2, 3);
 

@@ -244,9 +244,9 @@ static int64_t requeue_key(const struct work *work, const struct ml_result *resu
     ml_workqueue_cancel_after(self->queue, key);
     switch (result->outcome) {
     case ML_OUTCOME_ERROR:
-        if (result->err.kind == ML_ECONFLICT)
+        if (result->err->kind == ML_ECONFLICT)
             mark_cache_stale(self, key);
-        return back_off(work, self->circuit.hits, &result->err);
+        return back_off(work, self->circuit.hits, result->err);
     case ML_OUTCOME_TERMINAL:
     case ML_OUTCOME_INVALID:
         break;
@@ -303,7 +303,7 @@ static void keep_failure(struct ml_controller *self, struct ml_str key,
     free(self->failed_key);
     free(self->failed_why);
     self->failed_key = ml_str_dup(key);
-    self->failed_why = ml_strdup(result->err.message);
+    self->failed_why = ml_strdup(result->err->message);
 }
 
 static void update_circuit(struct work *work, const struct ml_result *result)
@@ -312,7 +312,7 @@ static void update_circuit(struct work *work, const struct ml_result *result)
     if (!ml_call_runs_script(work->call))
         return;
     if (result->limit)
-        controller_limit_hit(self, controller_object(self, work->key), &result->err);
+        controller_limit_hit(self, controller_object(self, work->key), result->err);
     else if (result->outcome != ML_OUTCOME_ERROR)
         controller_circuit_close(self);
 }
@@ -335,11 +335,11 @@ static const char *outcome_name(const struct ml_result *result)
 static void log_reconciled(const struct work *work, const struct ml_result *result, int64_t took_ns)
 {
     const struct ml_controller *self = work->controller;
-    bool good = result->outcome == ML_OUTCOME_OK;
+    const struct ml_err *err = result->err;
     ml_debug(self->services->log, self->name, "reconciled", CONTROLLER_KEY_FIELDS(self, work->key),
              ML_S("reconcileID", ml_reconcile_id(work->reconcile)),
-             ML_S(good ? "" : "error", result->err.message),
-             ML_S(good ? "" : "errorKind", ml_err_name(result->err.kind)),
+             ML_S(err ? "error" : "", err ? err->message : NULL),
+             ML_S(err ? "errorKind" : "", err ? ml_err_name(err->kind) : NULL),
              ML_S(work->cause ? "cause" : "", work->cause),
              ML_F("duration_ms", (double)took_ns / (double)ML_NS_PER_MS),
              ML_I("writes", result->writes), ML_S("result", outcome_name(result)));

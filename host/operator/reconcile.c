@@ -176,7 +176,7 @@ static int64_t line_of_error(const struct ml_reconcile *self, const char *messag
 /* The text of the failure, with the field if one is invalid. */
 static const char *failure_text(const struct ml_reconcile *self)
 {
-    return self->invalid ? self->invalid : self->result.err.message;
+    return self->invalid ? self->invalid : self->result.err->message;
 }
 
 /* The traceback only once: it is the same each time. */
@@ -184,13 +184,13 @@ static void log_failure(const struct ml_reconcile *self, const struct ml_repeat 
                         int64_t retry_ns, const char *message)
 {
     const char *controller = self->revision->declaration->name;
-    int64_t line = line_of_error(self, self->result.err.message);
+    int64_t line = line_of_error(self, self->result.err->message);
     ml_error(
         self->services->log, controller, message,
         ML_OBJECT_FIELDS(controller, ml_revision_kind(self->revision)->kind,
                          ml_object_key(self->object)),
         ML_S("reconcileID", self->id), ML_ERROR_TEXT(failure_text(self)),
-        ML_S("errorKind", ml_err_name(self->result.err.kind)), ML_REVISION_FIELDS(self->revision),
+        ML_S("errorKind", ml_err_name(self->result.err->kind)), ML_REVISION_FIELDS(self->revision),
         ML_I(line > 0 ? "line" : "", line), ML_REPEAT_FIELDS(repeat, retry_ns),
         ML_LINES(self->traceback && repeat->failures == 1 ? "traceback" : "", self->traceback));
 }
@@ -209,15 +209,15 @@ static bool failure_is_of_host(struct ml_reconcile *self)
 {
     const struct ml_result *result = &self->result;
     return result->outcome == ML_OUTCOME_ERROR &&
-           (result->err.kind == ML_ECANCELED ||
-            (result->err.kind == ML_ECONFLICT && !failure_lasts(self)));
+           (result->err->kind == ML_ECANCELED ||
+            (result->err->kind == ML_ECONFLICT && !failure_lasts(self)));
 }
 
 /* The reason in the Event and in the condition that tell of a failure. NULL: nobody is told, as of
  * a conflict or a fault of the network that has not lasted long. */
 static const char *failure_reason(struct ml_reconcile *self)
 {
-    const struct ml_err *err = &self->result.err;
+    const struct ml_err *err = self->result.err;
     switch (self->result.outcome) {
     case ML_OUTCOME_OK:
         return NULL;
@@ -289,10 +289,10 @@ static void tell_failure(struct ml_reconcile *self)
  * `what` was tried: "write status"; NULL: `err` says it. */
 static void fail_write(struct ml_reconcile *self, const struct ml_err *err, const char *what)
 {
-    struct ml_err failed = *err;
+    free(self->result.err);
+    self->result.err = ml_err_dup(err);
     if (what)
-        ml_err_wrap(&failed, "%s", what);
-    self->result.err = failed;
+        ml_err_wrap(self->result.err, "%s", what);
     self->result.outcome = ML_OUTCOME_ERROR;
     self->result.finalized = false;
     free(ml_take(&self->invalid));
@@ -679,7 +679,7 @@ static void take_result(struct ml_reconcile *self, struct ml_result *result)
     self->traceback = ml_strdup(result->traceback);
     if (result->outcome == ML_OUTCOME_INVALID)
         self->invalid = ml_asprintf(ML_STR_FMT ": %s", ML_STR_ARG(result->field),
-                                    result->err.message);
+                                    result->err->message);
     self->result = ml_result_take(result);
 }
 
@@ -724,7 +724,6 @@ static void name_run(struct ml_reconcile *self)
 static void start_release(struct ml_reconcile *self)
 {
     self->result = (struct ml_result){.outcome = ML_OUTCOME_OK,
-                                      .err = ML_ERR_INIT,
                                       .requeue_after_ns = -1,
                                       .requeue_at_ns = -1,
                                       .finalized = self->call == ML_CALL_RELEASE};

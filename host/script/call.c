@@ -92,18 +92,19 @@ static enum script_resumed resume_failed(struct ml_run *run, int status,
 {
     struct ml_script *script = run->thread.script;
     lua_State *L = run->coroutine.L;
+    struct ml_err *err = run_make_err(run);
     if (status != LUA_YIELD)
         script_note_place(L);
     if (deadline != DEADLINE_KEPT) {
-        set_out_of_time(&run->err, budget_ns, "without waiting");
-        add_error_place(script, &run->err);
+        set_out_of_time(err, budget_ns, "without waiting");
+        add_error_place(script, err);
     } else {
         lua_xmove(L, script->L, 1); /* the coroutine's stack may be full */
-        describe_error(script, status, &run->err);
+        describe_error(script, status, err);
         lua_settop(script->L, 0);
     }
-    if (!script_has_place(run->err.message))
-        ml_err_wrap(&run->err, "%s:%d", script->declaration.file, script_run_line(script, run));
+    if (!script_has_place(err->message))
+        ml_err_wrap(err, "%s:%d", script->declaration.file, script_run_line(script, run));
     return SCRIPT_FAILED;
 }
 
@@ -115,9 +116,9 @@ enum script_resumed script_resume(struct ml_run *run)
     script->place[0] = '\0';
     int64_t budget_ns = ML_MIN(script->limits.run_cpu_ns, run->cpu_left_ns);
     if (run->overdue)
-        set_out_of_time(&run->err, script->limits.run_cpu_ns, "without waiting");
+        set_out_of_time(run_make_err(run), script->limits.run_cpu_ns, "without waiting");
     else if (budget_ns <= 0)
-        set_out_of_time(&run->err, SCRIPT_CPU_IN_ALL * script->limits.run_cpu_ns,
+        set_out_of_time(run_make_err(run), SCRIPT_CPU_IN_ALL * script->limits.run_cpu_ns,
                         "in one reconcile");
     if (run->overdue || budget_ns <= 0) {
         script->limit_hit = ML_LIMIT_CPU;

@@ -65,8 +65,8 @@ ML_RAISES int ctx_fail(lua_State *L, const struct ml_err *err)
 ML_RAISES int ctx_answered(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
 {
     struct ml_run *run = script_thread_of(L)->run;
-    if (run->err.kind)
-        return ctx_fail(L, &run->err);
+    if (run->err)
+        return ctx_fail(L, run->err);
     script_push_answer(L, run->body);
     return 1;
 }

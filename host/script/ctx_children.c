@@ -273,10 +273,10 @@ static void record_recreation(const struct ml_run *run, const char *why)
 ML_RAISES static int old_deleted(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
 {
     struct ml_run *run = script_thread_of(L)->run;
-    if (run->err.kind && run->err.kind != ML_ENOT_FOUND)
-        return ctx_refuse_write(L, &run->err);
+    if (run->err && run->err->kind != ML_ENOT_FOUND)
+        return ctx_refuse_write(L, run->err);
     ctx_accept_write(run);
-    if (!run->err.kind)
+    if (!run->err)
         record_recreation(run, luaL_checkstring(L, 3));
     lua_pushliteral(L, "deleted");
     return 1;
@@ -297,11 +297,11 @@ ML_RAISES static int new_checked(lua_State *L, int status ML_UNUSED, lua_KContex
 {
     struct ml_run *run = script_thread_of(L)->run;
     struct write_target target;
-    if (run->err.kind && run->err.kind != ML_EALREADY_EXISTS)
-        return ctx_refuse_write(L, &run->err);
+    if (run->err && run->err->kind != ML_EALREADY_EXISTS)
+        return ctx_refuse_write(L, run->err);
     ctx_check_object(L, luaL_checkstring(L, 2), &target);
     target.tracked = ctx_is_tracked(L, &target);
-    const struct ml_object *old = run->err.kind ? find_old(run, &target) : NULL;
+    const struct ml_object *old = run->err ? find_old(run, &target) : NULL;
     bool has_write = run->writes < run->thread.script->limits.writes_max;
     if (!old || !has_write) {
         lua_pushstring(L, old ? "full" : "leaving");
@@ -416,8 +416,8 @@ ML_RAISES static int inventory_written(lua_State *L, int status ML_UNUSED,
                                        lua_KContext context ML_UNUSED)
 {
     struct ml_run *run = script_thread_of(L)->run;
-    if (run->err.kind)
-        return ctx_refuse_write(L, &run->err);
+    if (run->err)
+        return ctx_refuse_write(L, run->err);
     ctx_accept_write(run);
     lua_pushboolean(L, 1);
     return 1;

@@ -495,8 +495,8 @@ ML_RAISES static int list_answered(lua_State *L, int status ML_UNUSED, lua_KCont
 {
     struct ml_run *run = script_thread_of(L)->run;
     struct ml_str items = {NULL, 0};
-    if (run->err.kind)
-        return ctx_fail(L, &run->err);
+    if (run->err)
+        return ctx_fail(L, run->err);
     struct ctx_kind kind = check_kind(L, 1, LIST_CALL);
     lua_newtable(L);
     script_mark_array(L, -1);

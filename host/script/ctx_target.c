@@ -409,8 +409,8 @@ void ctx_send_get(struct ml_run *run, const struct write_target *target)
 ML_RAISES int ctx_write_answered(lua_State *L, int status, lua_KContext context)
 {
     struct ml_run *run = script_thread_of(L)->run;
-    if (run->err.kind)
-        return ctx_refuse_write(L, &run->err);
+    if (run->err)
+        return ctx_refuse_write(L, run->err);
     ctx_accept_write(run);
     return ctx_answered(L, status, context);
 }

@@ -150,7 +150,7 @@ ML_RAISES static int ensure_created(lua_State *L, int status ML_UNUSED,
                                     lua_KContext context ML_UNUSED)
 {
     struct ml_run *run = script_thread_of(L)->run;
-    if (run->err.kind != ML_EALREADY_EXISTS)
+    if (!run_failed_with(run, ML_EALREADY_EXISTS))
         return ctx_write_answered(L, LUA_OK, 0);
     struct write_target target = check_ensured(L);
     ctx_send_get(run, &target);
@@ -179,18 +179,18 @@ ML_RAISES static int ensure_existing(lua_State *L, int status ML_UNUSED, lua_KCo
 {
     struct ml_run *run = script_thread_of(L)->run;
     struct write_target target = check_ensured(L);
-    if (run->err.kind == ML_ENOT_FOUND && context == 1) {
+    if (run_failed_with(run, ML_ENOT_FOUND) && context == 1) {
         ctx_complete_object(L, &target);
         send_create(L, &target);
         return lua_yieldk(L, 0, 0, ensure_created);
     }
-    if (run->err.kind == ML_ENOT_FOUND) { /* create said AlreadyExists, now it is gone */
-        ml_err_set(&run->err, ML_ECONFLICT, "%s: it was deleted meanwhile", run->what);
+    if (run_failed_with(run, ML_ENOT_FOUND)) { /* create said AlreadyExists, now it is gone */
+        ml_err_set(run_make_err(run), ML_ECONFLICT, "%s: it was deleted meanwhile", run->what);
         run->abandoned = true; /* ends the reconcile, which no script can catch */
         return lua_yield(L, 0);
     }
-    if (run->err.kind)
-        return ctx_fail(L, &run->err);
+    if (run->err)
+        return ctx_fail(L, run->err);
     return claim_answered(L, &target);
 }
 
@@ -198,8 +198,8 @@ ML_RAISES static int adopt_found(lua_State *L, int status ML_UNUSED, lua_KContex
 {
     struct ml_run *run = script_thread_of(L)->run;
     struct write_target target;
-    if (run->err.kind)
-        return ctx_fail(L, &run->err);
+    if (run->err)
+        return ctx_fail(L, run->err);
     ctx_check_object(L, ONCE_CALL, &target);
     target.owned = true;
     return claim_answered(L, &target);
@@ -369,14 +369,14 @@ ML_RAISES static int fail_apply(lua_State *L)
 {
     struct ml_run *run = script_thread_of(L)->run;
     run->writes -= is_child(L);
-    return ctx_refuse_write(L, &run->err);
+    return ctx_refuse_write(L, run->err);
 }
 
 /* `hash`: of the body that was sent, without guards: what changes nothing is the same with any. */
 ML_RAISES static int finish_apply(lua_State *L, int status, lua_KContext hash)
 {
     struct ml_run *run = script_thread_of(L)->run;
-    if (run->err.kind)
+    if (run->err)
         return fail_apply(L);
     struct write_target target = check_applied(L);
     remember_apply(run->thread.script, &target, (uint64_t)hash,
@@ -398,7 +398,7 @@ ML_RAISES static void send_apply(lua_State *L, const struct write_target *target
 ML_RAISES static int fields_joined(lua_State *L, int status ML_UNUSED, lua_KContext hash)
 {
     struct ml_run *run = script_thread_of(L)->run;
-    if (run->err.kind)
+    if (run->err)
         return fail_apply(L);
     struct write_target target = check_applied(L);
     target.guard_uid = ctx_plain_field(ctx_json_field(run->body, "metadata"), "uid");
@@ -409,7 +409,7 @@ ML_RAISES static int fields_joined(lua_State *L, int status ML_UNUSED, lua_KCont
 
 ML_RAISES static int apply_answered(lua_State *L, int status, lua_KContext hash)
 {
-    if (script_thread_of(L)->run->err.kind)
+    if (script_thread_of(L)->run->err)
         return fail_apply(L);
     struct write_target target = check_applied(L);
     if (ctx_send_joined_fields(L, &target))
@@ -432,16 +432,16 @@ ML_RAISES static int object_found(lua_State *L, int status ML_UNUSED, lua_KConte
 {
     struct ml_run *run = script_thread_of(L)->run;
     struct write_target target = check_applied(L);
-    if (run->err.kind && run->err.kind != ML_ENOT_FOUND)
-        return ctx_fail(L, &run->err);
-    target.guard_absent = run->err.kind == ML_ENOT_FOUND;
+    if (run->err && run->err->kind != ML_ENOT_FOUND)
+        return ctx_fail(L, run->err);
+    target.guard_absent = run_failed_with(run, ML_ENOT_FOUND);
     if (!target.guard_absent && ctx_claim_answer(L, &target) == CLAIM_REFUSED)
         return 2;
     if (is_child(L) && !target.guard_absent &&
         ctx_json_field(ctx_json_field(run->body, "metadata"), "deletionTimestamp").len > 0) {
-        ml_err_set(&run->err, ML_EALREADY_EXISTS, "%s %s is being deleted", target.kind.kind->kind,
-                   target.key);
-        return ctx_fail(L, &run->err); /* perhaps no watch tells when it is gone */
+        ml_err_set(run_make_err(run), ML_EALREADY_EXISTS, "%s %s is being deleted",
+                   target.kind.kind->kind, target.key);
+        return ctx_fail(L, run->err); /* perhaps no watch tells when it is gone */
     }
     return apply_claimed(L, &target, (uint64_t)hash);
 }
@@ -607,8 +607,8 @@ ML_RAISES static int patch_answered(lua_State *L, int status, lua_KContext conte
     struct ml_script *script = run->thread.script;
     struct write_target target;
     char root[CTX_KEY_MAX];
-    if (run->err.kind)
-        return ctx_refuse_write(L, &run->err);
+    if (run->err)
+        return ctx_refuse_write(L, run->err);
     ctx_check_object(L, PATCH_CALL, &target);
     script_encode(L, 2, "changes", &script->overlay);
     const struct ml_unkept_patch patch = unkept_patch(script, &target, run->body, root);
@@ -664,8 +664,8 @@ ML_RAISES static int delete_answered(lua_State *L, int status ML_UNUSED,
                                      lua_KContext context ML_UNUSED)
 {
     struct ml_run *run = script_thread_of(L)->run;
-    if (run->err.kind && run->err.kind != ML_ENOT_FOUND)
-        return ctx_refuse_write(L, &run->err);
+    if (run->err && run->err->kind != ML_ENOT_FOUND)
+        return ctx_refuse_write(L, run->err);
     ctx_accept_write(run);
     lua_pushboolean(L, 1);
     return 1;

@@ -66,10 +66,10 @@ static struct held_write *hold_write(const struct ml_write *write, bool wait_for
 /* If the object is gone, the run ends with a Conflict: no failure that has to be reported. */
 static void fail_for_finalizer(struct ml_run *run, const struct ml_err *err)
 {
-    run->err = *err;
-    ml_err_wrap(&run->err, "add the finalizer %s", run->thread.script->declaration.finalizer);
+    *run_make_err(run) = *err;
+    ml_err_wrap(run->err, "add the finalizer %s", run->thread.script->declaration.finalizer);
     if (err->kind == ML_ENOT_FOUND)
-        run->err.kind = ML_ECONFLICT;
+        run->err->kind = ML_ECONFLICT;
     run_fail(run, ML_LIMIT_NONE);
 }
 

@@ -214,8 +214,8 @@ ML_RAISES static int http_answered(lua_State *L, int status ML_UNUSED,
                                    lua_KContext context ML_UNUSED)
 {
     struct ml_run *run = script_thread_of(L)->run;
-    if (run->err.kind)
-        return ctx_fail(L, &run->err);
+    if (run->err)
+        return ctx_fail(L, run->err);
     struct ml_str body = run->body, head = ml_str_cut(&body, '\n');
     script_push_json(L, head, ROOT_PLAIN);
     lua_pushliteral(L, "body");

@@ -169,7 +169,7 @@ struct ml_run {
 
     /* The answer; the body lives only while the continuation runs. */
     struct ml_str body;
-    struct ml_err err;          /* kind 0: success */
+    struct ml_err *err;         /* NULL: success */
     struct ml_turn turn;        /* waits for a turn of the payer, with: */
     struct ml_str kept;         /* a copy of the body, which counts as memory of the script */
     char what[SCRIPT_WHAT_MAX]; /* "create Pod default/x", for messages */
@@ -197,6 +197,19 @@ struct ml_run {
     char *field;
     size_t charged; /* to the script, for what the run holds: status, notes of its writes */
 };
+
+static inline bool run_failed_with(const struct ml_run *run, int kind)
+{
+    return run->err && run->err->kind == kind;
+}
+
+/* The run's error, to be filled. */
+static inline struct ml_err *run_make_err(struct ml_run *run)
+{
+    if (!run->err)
+        run->err = ml_alloc(sizeof *run->err);
+    return run->err;
+}
 
 /* Where the function that the run calls begins; `run` NULL: reconcile. */
 static inline int script_run_line(const struct ml_script *script, const struct ml_run *run)

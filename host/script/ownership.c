@@ -162,9 +162,9 @@ ML_RAISES enum claim ctx_claim_answer(lua_State *L, struct write_target *target)
         return CLAIM_REFUSED;
     }
     if (ctx_json_field(metadata, "deletionTimestamp").len > 0) {
-        ml_err_set(&run->err, ML_EALREADY_EXISTS, "%s %s is being deleted", target->kind.kind->kind,
-                   target->key);
-        ctx_fail(L, &run->err);
+        ml_err_set(run_make_err(run), ML_EALREADY_EXISTS, "%s %s is being deleted",
+                   target->kind.kind->kind, target->key);
+        ctx_fail(L, run->err);
         return CLAIM_REFUSED;
     }
     target->guard_rv = ctx_plain_field(metadata, "resourceVersion");

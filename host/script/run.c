@@ -36,16 +36,19 @@ ML_RAISES static int new_coroutine(lua_State *L)
     return 0;
 }
 
-static int acquire_coroutine(struct ml_run *run, struct ml_err *err)
+/* A failure is run->err. */
+static int acquire_coroutine(struct ml_run *run)
 {
     struct ml_script *script = run->thread.script;
     if (script->idle_count > 0)
         run->coroutine = script->idle[--script->idle_count];
     int r = 0;
     if (!run->coroutine.L)
-        r = script_protect(script, new_coroutine, &run->coroutine, script->limits.run_cpu_ns, err);
+        r = script_protect(script, new_coroutine, &run->coroutine, script->limits.run_cpu_ns,
+                           run_make_err(run));
     if (r < 0)
         return r;
+    free(ml_take(&run->err));
     *(struct script_thread **)lua_getextraspace(run->coroutine.L) = &run->thread;
     return 0;
 }
@@ -102,6 +105,7 @@ struct ml_result ml_result_take(struct ml_result *result)
     struct ml_result taken = *result;
     taken.status = taken.field = taken.version = (struct ml_str){NULL, 0};
     taken.traceback = NULL;
+    result->err = NULL;
     result->names = (struct ml_read_names){.count = 0};
     result->reads = NULL;
     result->notes = NULL;
@@ -110,6 +114,7 @@ struct ml_result ml_result_take(struct ml_result *result)
 
 void ml_result_fini(struct ml_result *result)
 {
+    free(ml_take(&result->err));
     ml_read_names_fini(&result->names);
     ml_read_set_unref(ml_take(&result->reads));
     ml_custom_notes_free(ml_take(&result->notes));
@@ -143,6 +148,7 @@ static void run_end(struct ml_run *run)
     script_reads_free(run->reads);
     ml_result_fini(&run->result);
     ml_custom_notes_free(run->notes);
+    free(run->err);
     free(run->last_failure);
     free(run->field);
     free(run->version);
@@ -192,9 +198,11 @@ ML_RAISES static void read_result(lua_State *L, struct ml_run *run)
     if (strcmp(outcome, "ok") == 0)
         return;
     result->outcome = outcome[0] == 'i' ? ML_OUTCOME_INVALID : ML_OUTCOME_TERMINAL;
-    ml_err_set(&result->err, ML_EINVALID, "%s", luaL_checkstring(L, 6));
+    struct ml_str message = ml_str_of(luaL_checkstring(L, 6));
     run->field = ml_str_dup(ml_str_head(ml_str_of(luaL_optstring(L, 5, "")), SCRIPT_FIELD_MAX));
     result->field = ml_str_of(run->field);
+    result->err = ml_alloc(sizeof *result->err);
+    ml_err_set(result->err, ML_EINVALID, ML_STR_FMT, ML_STR_ARG(message));
 }
 
 /* finalize is done when it returned nothing. If it returned a table, it is called again, even
@@ -316,8 +324,10 @@ static void finish_run(struct ml_run *run, bool reuse)
 
 static void finish_run_with_error(struct ml_run *run, enum ml_limit_hit limit)
 {
+    struct ml_err *err = ml_take(&run->err);
+    ml_result_fini(&run->result);
     run->result = (struct ml_result){.outcome = ML_OUTCOME_ERROR,
-                                     .err = run->err,
+                                     .err = err,
                                      .requeue_after_ns = -1,
                                      .requeue_at_ns = -1,
                                      .limit = limit};
@@ -341,7 +351,7 @@ static bool says_already(const struct ml_err *err, const char *message)
 /* A script often raises an error because an earlier call failed: add that failure's message. */
 static void add_last_failure(struct ml_run *run)
 {
-    struct ml_err *err = &run->err;
+    struct ml_err *err = run->err;
     if (!run->last_failure || says_already(err, run->last_failure + run->last_failure_at))
         return;
     size_t len = strlen(err->message), room = sizeof(err->message) - len;
@@ -392,7 +402,7 @@ static bool run_waits_for_index(struct ml_run *run)
         return true;
     }
     run->waits_for_index = false;
-    run->err = ML_ERR_INIT;
+    free(ml_take(&run->err));
     return false;
 }
 
@@ -419,9 +429,10 @@ static void run_got(struct ml_run *run, struct ml_str body, const struct ml_err 
 {
     struct ml_script *script = run->thread.script;
     run->body = body;
-    run->err = err ? *err : ML_ERR_INIT;
+    free(run->err);
+    run->err = ml_err_dup(err);
     if (err && !handled) {
-        ml_err_wrap(&run->err, "%s", run->what);
+        ml_err_wrap(run->err, "%s", run->what);
         run_fail(run, ML_LIMIT_NONE);
     } else if (ml_payer_may_go_on(script->binding.payer)) {
         run_step(run);
@@ -429,7 +440,7 @@ static void run_got(struct ml_run *run, struct ml_str body, const struct ml_err 
         keep_body(run, body);
         ml_turn_wait(&run->turn, script->binding.payer);
     } else {
-        ml_err_set(&run->err, ML_ESCRIPT, "%s: no memory left for the answer", run->what);
+        ml_err_set(run_make_err(run), ML_ESCRIPT, "%s: no memory left for the answer", run->what);
         run_fail(run, ML_LIMIT_MEMORY);
     }
 }
@@ -455,7 +466,7 @@ static void on_cache_shows(void *context, struct ml_str key ML_UNUSED)
 {
     struct ml_run *run = context;
     run->waits_for_cache = false;
-    run->err = ML_ERR_INIT;
+    free(ml_take(&run->err));
     if (ml_payer_may_go_on(run->thread.script->binding.payer))
         run_goes_on(run);
     else
@@ -570,8 +581,7 @@ static struct ml_run *start_run(struct ml_script *script, struct ml_object *obje
     run->cpu_left_ns = SCRIPT_CPU_IN_ALL * script->limits.run_cpu_ns;
     ml_turn_init(&run->turn, run_goes_on, run);
     run->result.requeue_after_ns = run->result.requeue_at_ns = -1;
-    run->err = run->result.err = ML_ERR_INIT;
-    if (acquire_coroutine(run, &run->err) < 0) {
+    if (acquire_coroutine(run) < 0) {
         finish_run_with_error(run, script->limit_hit);
         return NULL;
     }

@@ -168,7 +168,6 @@ enum ml_outcome {
 
 struct ml_result {
     enum ml_outcome outcome;
-    struct ml_err err;        /* set unless OK; for errors of Lua with "file:line: message" */
     struct ml_str field;      /* INVALID: "spec.schedule", else empty */
     struct ml_str status;     /* JSON object to merge over the object's status, or empty */
     int64_t requeue_after_ns; /* or -1 */
@@ -182,6 +181,7 @@ struct ml_result {
     bool finalized;        /* and that is done: the finalizer goes */
 
     /* Owned by the result (ml_result_fini). */
+    struct ml_err *err;            /* NULL when OK; of Lua with "file:line: message" */
     struct ml_read_names names;    /* that it looked for */
     struct ml_custom_notes *notes; /* values of metrics; NULL: none */
     /* The reads that the result depends on; NULL: maybe it depends on more than the cache. */

@@ -93,7 +93,7 @@ struct ml_writer_call {
     void *context;
 
     struct ml_client_call *sent;
-    struct ml_err lost;       /* why the reply did not come, during the read */
+    struct ml_err *lost;      /* why the reply did not come, during the read; else NULL */
     struct ml_budget *budget; /* of the script that writes, or NULL */
 };
 
@@ -105,6 +105,7 @@ static void writer_call_free(struct ml_writer_call *call)
     free(call->owner_uid);
     free(call->uid);
     free(call->rv);
+    free(call->lost);
     free(call);
 }
 
@@ -169,7 +170,7 @@ static int writer_classify_lost_reply(const struct ml_writer_call *call, struct 
     ML_AUTO_FREE char *uid = ml_json_find_string(found, "metadata", "uid", NULL);
     ML_AUTO_FREE char *rv = ml_json_find_string(found, "metadata", "resourceVersion", NULL);
     struct ml_str leaving;
-    *err = call->lost;
+    *err = *call->lost;
     switch (call->verb) {
     case ML_VERB_CREATE:
         return !*call->owner_uid || has_controller_owner(found, call->owner_uid) ? 0 : err->kind;
@@ -183,7 +184,7 @@ static int writer_classify_lost_reply(const struct ml_writer_call *call, struct 
         if (!call->rv || (is_same_text(uid, call->uid) && is_same_text(rv, call->rv)))
             return err->kind;
         return ml_err_set(err, ML_ECONFLICT, "%s; it has changed since, by this or by another hand",
-                          call->lost.message);
+                          call->lost->message);
     case ML_VERB_GET:
         break;
     }
@@ -193,7 +194,7 @@ static int writer_classify_lost_reply(const struct ml_writer_call *call, struct 
 static void writer_on_read_back(void *context, struct ml_str body, const struct ml_err *err)
 {
     struct ml_writer_call *call = context;
-    struct ml_err verdict = call->lost;
+    struct ml_err verdict = *call->lost;
     call->sent = NULL;
     bool gone = err && err->kind == ML_ENOT_FOUND;
     if (gone && call->verb == ML_VERB_DELETE) {
@@ -233,7 +234,7 @@ static void writer_on_answer(void *context, struct ml_str body, const struct ml_
     if (!err) {
         writer_accept_written(call, body);
     } else if (outcome_is_unknown(err) && *call->name) {
-        call->lost = *err;
+        call->lost = ml_err_dup(err);
         writer_read_back(call);
     } else {
         writer_finish(call, body, err);

@@ -137,7 +137,7 @@ static void bystander_done(void *context ML_UNUSED, struct ml_result *result)
 {
     bystander.done = true;
     if (result->outcome != ML_OUTCOME_OK)
-        stage_found("the bystander failed: %s", result->err.message);
+        stage_found("the bystander failed: %s", result->err->message);
     if (!ml_str_is(result->status, bystander_status))
         stage_found("the bystander returned " ML_STR_FMT, ML_STR_ARG(result->status));
 }
@@ -365,9 +365,10 @@ static void told(void *context, struct ml_result *result)
         stage_found("a requeue in the past: %lld, %lld", (long long)result->requeue_after_ns,
                     (long long)result->requeue_at_ns);
     if (getenv("FUZZ_PRINT"))
-        fprintf(stderr, "-- reconciled: %d %s\n", (int)result->outcome, result->err.message);
+        fprintf(stderr, "-- reconciled: %d %s\n", (int)result->outcome,
+                result->err ? result->err->message : "");
     if (result->outcome != ML_OUTCOME_OK)
-        ml_error(&stage->log, "controller", "reconcile failed", ML_ERR(&result->err));
+        ml_error(&stage->log, "controller", "reconcile failed", ML_ERR(result->err));
     if (result->outcome != ML_OUTCOME_ERROR)
         write_status(stage, result);
     ml_result_fini(&stage->result);

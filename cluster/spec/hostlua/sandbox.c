@@ -147,7 +147,7 @@ static void on_reconciled(void *context, struct ml_result *result)
     ml_json_begin_object(&writer);
     ml_json_put_string(&writer, "outcome", ml_str_of(outcomes[result->outcome]));
     if (result->outcome != ML_OUTCOME_OK)
-        ml_json_put_string(&writer, "message", ml_str_of(result->err.message));
+        ml_json_put_string(&writer, "message", ml_str_of(result->err->message));
     if (result->field.len > 0)
         ml_json_put_string(&writer, "field", result->field);
     if (result->status.len > 0)

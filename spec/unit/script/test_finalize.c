@@ -201,7 +201,7 @@ static void on_ended(void *context, struct ml_result *result)
 {
     struct ended *ended = context;
     ended->result = *result;
-    snprintf(ended->message, sizeof ended->message, "%s", result->err.message);
+    snprintf(ended->message, sizeof ended->message, "%s", result->err ? result->err->message : "");
 }
 
 static void test_finalize_is_done_when_it_returns_nothing(void **state)

@@ -381,7 +381,7 @@ static void note_result(void *context, struct ml_result *result)
 {
     struct noted *noted = context;
     if (result->outcome != ML_OUTCOME_OK)
-        fail_msg("%s", result->err.message);
+        fail_msg("%s", result->err->message);
     noted->reads = result->reads ? ml_read_set_ref(result->reads) : NULL;
     snprintf(noted->gave_up, sizeof noted->gave_up, "%s",
              result->reads_gave_up ? result->reads_gave_up : "");
