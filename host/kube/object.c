@@ -510,31 +510,42 @@ void ml_object_unref(struct ml_object *object)
     free(object);
 }
 
-/* Moves the text from `from` down to `to`, filling its holes. The holes add exactly the gap between
- * the two, and each adds something: so the end of the written text never passes the start of the
- * unread text. */
-static void fill_holes(const struct ml_object *object, char *to, const char *from, const char *end)
+/* Moves the text from `from` down to `to`, filling its holes; returns its end. The gap between the
+ * two is as long as all holes add, or longer: so the end of the written text never passes the start
+ * of the unread text. */
+static char *fill_holes(const struct ml_object *object, struct ml_str rv, char *to,
+                        const char *from, const char *end)
 {
     const char *hole;
     while ((hole = memchr(from, HOLE, (size_t)(end - from)))) {
         size_t len = (size_t)(hole - from);
+        enum text text = (enum text)(hole[1] - '0');
         memmove(to, from, len);
-        to = copy_text_to(to + len, object_text(object, (enum text)(hole[1] - '0')));
+        to = copy_text_to(to + len, text == TEXT_RV ? rv : object_text(object, text));
         from = hole + HOLE_LEN;
     }
-    ml_assert(to == from);
+    ml_assert(to <= from);
+    if (to < from)
+        memmove(to, from, (size_t)(end - from));
+    return to + (end - from);
+}
+
+void ml_object_json_as(const struct ml_object *object, struct ml_str rv, struct ml_buf *out)
+{
+    size_t rv_len = ml_object_rv(object).len;
+    size_t len_max = object->json_len + ML_MAX(rv.len, rv_len) - rv_len;
+    char *room = ml_buf_reserve(out, len_max);
+    if (!room)
+        return;
+    char *plain = room + (len_max - object->plain_len);
+    struct ml_str block = {object->bytes + text_start(object, TEXTS), object->packed_len};
+    ml_dict_unpack(object->text, block, plain, object->plain_len);
+    out->len += (size_t)(fill_holes(object, rv, room, plain, room + len_max) - room);
 }
 
 void ml_object_json(const struct ml_object *object, struct ml_buf *out)
 {
-    char *room = ml_buf_reserve(out, object->json_len);
-    if (!room)
-        return;
-    char *plain = room + (object->json_len - object->plain_len);
-    struct ml_str block = {object->bytes + text_start(object, TEXTS), object->packed_len};
-    ml_dict_unpack(object->text, block, plain, object->plain_len);
-    fill_holes(object, room, plain, room + object->json_len);
-    out->len += object->json_len;
+    ml_object_json_as(object, ml_object_rv(object), out);
 }
 
 /* ---- its finalizers ---- */

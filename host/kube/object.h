@@ -31,6 +31,9 @@ void ml_object_unref(struct ml_object *object); /* NULL is fine */
 
 /* Opens the block: appends its JSON to `out`. The only access to the contents. */
 void ml_object_json(const struct ml_object *object, struct ml_buf *out);
+/* The same with another resourceVersion, a number, so that a comparison finds nothing else. A
+ * version that is shorter than three bytes, or is written with escapes, stays. */
+void ml_object_json_as(const struct ml_object *object, struct ml_str rv, struct ml_buf *out);
 
 struct ml_str ml_object_key(const struct ml_object *object); /* "ns/name" or "name" */
 struct ml_str ml_object_namespace(const struct ml_object *object);

@@ -129,8 +129,9 @@ unsigned ml_object_diff_each(const struct ml_object *old, const struct ml_object
     ML_AUTO(ml_buf_fini) struct ml_buf difference = ML_BUF_INIT;
     struct ml_err err = ML_ERR_INIT;
     struct walk walk = {.context = context};
+    bool has_number = ml_object_rv_number(old) != ML_RV_OPAQUE;
     ml_object_json(old, &before);
-    ml_object_json(new, &after);
+    ml_object_json_as(new, ml_object_rv(has_number ? old : new), &after);
     if (ml_json_merge_diff_checked(ml_buf_str(&before), ml_buf_str(&after), &difference, &err) < 0)
         return ML_PART_ALL;
     walk_difference(&walk, ml_buf_str(&difference));
