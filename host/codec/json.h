@@ -73,6 +73,14 @@ ML_NODISCARD int ml_json_check(struct ml_str json, size_t depth_max, struct ml_e
  * before it. The result points into `json`. Of duplicate keys the last counts. */
 __attribute__((sentinel)) bool ml_json_find(struct ml_str json, struct ml_str *out_raw, ...);
 
+/* Finds several members of an object in one pass, each as ml_json_find does; `raw` is empty when it
+ * is not there. */
+struct ml_json_wanted {
+    const char *name;
+    struct ml_str raw;
+};
+void ml_json_find_members(struct ml_str object, struct ml_json_wanted *wanted, size_t count);
+
 /* Appends the string `raw`, unescaped, to `out`. False when it is not a string. */
 bool ml_json_to_string(struct ml_str raw, struct ml_buf *out);
 

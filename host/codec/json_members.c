@@ -172,57 +172,90 @@ void ml_json_reader_use(struct ml_json_reader *reader, const struct ml_json_span
 
 /* ---- values by path ---- */
 
-/* The value of the last member called `name`; the reader stands behind the '{'. */
-static struct ml_str find_member(struct ml_json_reader *reader, struct ml_str name)
+#define NAMES_MAX 8 /* of a path */
+
+static struct ml_str find_below(struct ml_json_reader *reader, const char *const *path);
+
+/* Of a value that is broken nothing is found, even what stands before the place. */
+static struct ml_str find_in_whole(struct ml_json_reader *reader, const char *const *path)
+{
+    struct ml_str found = find_below(reader, path);
+    return reader->token == ML_JSON_ERROR ? (struct ml_str){NULL, 0} : found;
+}
+
+/* In the last member called `path[0]`; the reader stands behind the '{'. */
+static struct ml_str find_in_member(struct ml_json_reader *reader, const char *const *path)
 {
     struct ml_str found = {NULL, 0};
     while (ml_json_next(reader) == ML_JSON_KEY) {
-        bool wanted = ml_str_eq(reader->text, name);
-        struct ml_str value = ml_json_skip(reader);
-        if (wanted)
-            found = value;
+        if (ml_str_is(reader->text, path[0]))
+            found = find_in_whole(reader, path + 1);
+        else
+            ml_json_skip(reader);
     }
     return found;
 }
 
-/* The reader stands behind the '['. */
-static struct ml_str find_element(struct ml_json_reader *reader, struct ml_str name)
+/* In the element number `path[0]`; the reader stands behind the '['. */
+static struct ml_str find_in_element(struct ml_json_reader *reader, const char *const *path)
 {
+    struct ml_str found = {NULL, 0};
     uint64_t index;
-    if (!ml_str_to_u64(name, &index))
-        return (struct ml_str){NULL, 0};
-    struct ml_str element = ml_json_skip(reader);
-    while (index-- > 0 && element.len)
-        element = ml_json_skip(reader);
-    return element;
+    bool is_index = ml_str_to_u64(ml_str_of(path[0]), &index);
+    const size_t depth = reader->depth;
+    for (uint64_t i = 0; reader->depth == depth && reader->token != ML_JSON_ERROR; i++) {
+        if (is_index && i == index)
+            found = find_in_whole(reader, path + 1);
+        else
+            ml_json_skip(reader);
+    }
+    return found;
 }
 
-static struct ml_str find_child(struct ml_str json, struct ml_str name)
+/* Reads all of the value that comes next. Returns the part of it at the end of the path. */
+static struct ml_str find_below(struct ml_json_reader *reader, const char *const *path)
 {
-    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
-    ml_json_reader_init(&reader, json, 0);
-    enum ml_json_token token = ml_json_next(&reader);
+    if (!path[0])
+        return ml_json_skip(reader);
+    enum ml_json_token token = ml_json_next(reader);
     if (token == ML_JSON_OBJECT)
-        return find_member(&reader, name);
+        return find_in_member(reader, path);
     if (token == ML_JSON_ARRAY)
-        return find_element(&reader, name);
+        return find_in_element(reader, path);
     return (struct ml_str){NULL, 0};
 }
 
-static bool find_by_path(struct ml_str json, struct ml_str *out_raw, va_list path)
+static bool find_by_path(struct ml_str json, struct ml_str *out_raw, va_list names)
 {
-    const char *name = va_arg(path, const char *);
-    if (!name) {
-        ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
-        ml_json_reader_init(&reader, json, 0);
-        json = ml_json_skip(&reader);
-    }
-    for (; name && json.len; name = va_arg(path, const char *))
-        json = find_child(json, ml_str_of(name));
-    if (json.len == 0)
+    const char *path[NAMES_MAX + 1];
+    size_t len = 0;
+    for (; (path[len] = va_arg(names, const char *)); len++)
+        ml_assert(len < NAMES_MAX);
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    ml_json_reader_init(&reader, json, 0);
+    struct ml_str found = find_below(&reader, path);
+    if (found.len == 0)
         return false;
-    *out_raw = json;
+    *out_raw = found;
     return true;
+}
+
+void ml_json_find_members(struct ml_str object, struct ml_json_wanted *wanted, size_t count)
+{
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    ml_json_reader_init(&reader, object, 0);
+    for (size_t i = 0; i < count; i++)
+        wanted[i].raw = (struct ml_str){"", 0};
+    if (ml_json_next(&reader) != ML_JSON_OBJECT)
+        return;
+    while (ml_json_next(&reader) == ML_JSON_KEY) {
+        size_t i = 0;
+        while (i < count && !ml_str_is(reader.text, wanted[i].name))
+            i++;
+        struct ml_str raw = ml_json_skip(&reader);
+        if (i < count)
+            wanted[i].raw = raw;
+    }
 }
 
 bool ml_json_find(struct ml_str json, struct ml_str *out_raw, ...)

@@ -20,12 +20,17 @@ struct ml_str ctx_json_field(struct ml_str object, const char *field)
     return raw;
 }
 
-struct ml_str ctx_plain_field(struct ml_str object, const char *field)
+/* The text of a string without escapes; else empty. */
+static struct ml_str plain_text(struct ml_str raw)
 {
-    struct ml_str raw = ctx_json_field(object, field);
     if (raw.len < 2 || raw.ptr[0] != '"' || memchr(raw.ptr, '\\', raw.len))
         return (struct ml_str){"", 0};
     return (struct ml_str){raw.ptr + 1, raw.len - 2};
+}
+
+struct ml_str ctx_plain_field(struct ml_str object, const char *field)
+{
+    return plain_text(ctx_json_field(object, field));
 }
 
 size_t ctx_read_owners(struct ml_str metadata, struct ml_owner *out)
@@ -206,28 +211,30 @@ ML_RAISES void ctx_check_object(lua_State *L, const char *call, struct write_tar
         luaL_error(L, "%s: expected an object as in a manifest, got a %s", call,
                    luaL_typename(L, 1));
     script_encode(L, 1, "", out);
-    struct ml_str json = ml_buf_str(out), metadata = ctx_json_field(json, "metadata");
-    struct ml_str api_version = ctx_plain_field(json, "apiVersion"),
-                  kind = ctx_plain_field(json, "kind");
+    struct ml_json_wanted top[] = {{.name = "apiVersion"}, {.name = "kind"}, {.name = "metadata"}};
+    ml_json_find_members(ml_buf_str(out), top, ML_COUNT(top));
+    struct ml_str metadata = top[2].raw;
     script_cpu_check(L);
-    if (!ml_gvk_parse(api_version, kind, &gvk))
+    if (!ml_gvk_parse(plain_text(top[0].raw), plain_text(top[1].raw), &gvk))
         luaL_error(L, "%s: the object needs apiVersion and kind, as in a manifest", call);
     const struct ctx_kind found = ctx_kind_of(L, &gvk);
     if (ctx_is_secret(&gvk))
         metadata = encode_strings(L, metadata);
     *target = (struct write_target){.call = call, .kind = found, .metadata = metadata};
-    target->name = ctx_plain_field(metadata, "name");
+    struct ml_json_wanted parts[] = {
+        {.name = "name"}, {.name = "namespace"}, {.name = "uid"}, {.name = "resourceVersion"}};
+    ml_json_find_members(metadata, parts, ML_COUNT(parts));
+    target->name = plain_text(parts[0].raw);
     check_name(L, call, metadata, target->name);
-    struct ml_str ns = ctx_plain_field(metadata, "namespace"),
-                  raw = ctx_json_field(metadata, "namespace");
+    struct ml_str raw = parts[1].raw, ns = plain_text(raw);
     /* "" and null mean that the host chooses the namespace, as for kubectl. */
     bool has_ns = raw.len > 0 && !ml_str_is(raw, "\"\"") && !ml_str_is(raw, "null");
     if (has_ns && ml_name_check(ns, &err) < 0)
         luaL_error(L, "%s: metadata.namespace %s", call, err.message);
     target->ns = ctx_namespace(L, call, target->kind.kind, ns);
     ctx_write_key(target->ns, target->name, target->key);
-    target->uid = ctx_plain_field(metadata, "uid");
-    target->rv = ctx_plain_field(metadata, "resourceVersion");
+    target->uid = plain_text(parts[2].raw);
+    target->rv = plain_text(parts[3].raw);
     target->owned = target->kind.use == ML_USE_OWNS;
     target->adopt = script_of(L)->kinds[target->kind.index].adopts;
 }
