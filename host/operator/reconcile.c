@@ -422,12 +422,15 @@ static void tell_names(const struct ml_reconcile *self, struct ml_unkept_names *
 
 static void compare_with_sent(struct ml_reconcile *self, struct ml_str body)
 {
-    struct ml_str kept = {"", 0}, kind;
+    struct ml_json_wanted found[] = {{.name = "kind"}, {.name = "status"}};
     struct ml_unkept_names names = {.except = self->returns_conditions ? NULL
                                                                        : "status.conditions"};
-    if (!self->sent || !ml_json_find(body, &kind, "kind", NULL))
+    if (!self->sent)
         return;
-    ml_json_find(body, &kept, "status", NULL);
+    ml_json_find_members(body, found, ML_COUNT(found));
+    if (found[0].raw.len == 0)
+        return;
+    struct ml_str kept = found[1].raw;
     const struct ml_unkept_patch patch = patch_of_status(self, kept, ml_str_of(self->sent));
     ml_unkept_learn(&self->revision->unkept, &patch, &names);
     tell_names(self, &names);
