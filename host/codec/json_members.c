@@ -17,7 +17,8 @@ void ml_json_members_fini(struct ml_json_members *members)
     if (!members)
         return;
     for (size_t i = 0; i < members->len; i++)
-        free(members->items[i].key_owned);
+        if (ML_UNLIKELY(members->items[i].key_owned != NULL))
+            free(members->items[i].key_owned);
     free(members->items);
     ml_map_fini(&members->index);
     *members = (struct ml_json_members){0};

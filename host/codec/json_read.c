@@ -44,7 +44,7 @@ void ml_json_reader_init(struct ml_json_reader *reader, struct ml_str json, size
 
 void ml_json_reader_fini(struct ml_json_reader *reader)
 {
-    if (!reader)
+    if (!reader || (!reader->in_object && !reader->unescaped.ptr))
         return;
     free(reader->in_object);
     reader->in_object = NULL;
