@@ -504,14 +504,10 @@ static inline const char *pass_scalar(struct ml_json_reader *reader, const char 
     }
 }
 
-/* From where a member or an element begins to its value, or NULL. */
-static inline const char *pass_to_value(struct ml_json_reader *reader, const char *p,
-                                        const char *end, bool in_object)
+/* From a key to its value, or NULL. */
+static inline const char *pass_key(struct ml_json_reader *reader, const char *p, const char *end)
 {
     bool ignored;
-    p = ml_json_space_end(p, end);
-    if (!in_object)
-        return p;
     if (p == end || *p != '"')
         return scan_fail(reader, p, NO_KEY);
     p = string_close(reader, p, end, &ignored);
@@ -519,48 +515,43 @@ static inline const char *pass_to_value(struct ml_json_reader *reader, const cha
     return p ? ml_json_space_end(p, end) : NULL;
 }
 
-/* From behind a value to the comma that follows it, past the ends of levels down to `depth`, where
- * it stops; or NULL. */
-static inline const char *pass_ends(struct ml_json_reader *reader, const char *p, const char *end,
-                                    size_t depth)
-{
-    while (reader->depth > depth) {
-        p = ml_json_space_end(p, end);
-        if (p == end)
-            return scan_fail(reader, p, NO_CLOSE);
-        if (*p == ',')
-            return p;
-        if (reader_close_level(reader, p) == ML_JSON_ERROR)
-            return NULL;
-        p++;
-    }
-    return p;
-}
-
 /* The end of the value at p, or NULL. */
 static const char *pass_value(struct ml_json_reader *reader, const char *p, const char *end)
 {
     const size_t depth = reader->depth;
+    bool in_object = false; /* the innermost level that the value has opened */
     for (;;) {
         if (p == end)
             return scan_fail(reader, p, NO_VALUE);
-        bool opens = *p == '{' || *p == '[', in_object = *p == '{';
-        if (!opens) {
-            p = pass_scalar(reader, p, end);
-        } else if (reader_open_level(reader, p, in_object) == ML_JSON_ERROR) {
-            return NULL;
-        } else {
+        bool opens = *p == '{' || *p == '[';
+        if (opens) {
+            in_object = *p == '{';
+            if (reader_open_level(reader, p, in_object) == ML_JSON_ERROR)
+                return NULL;
             p = ml_json_space_end(p + 1, end);
             opens = p == end || *p != (in_object ? '}' : ']'); /* not an empty one */
+        } else {
+            p = pass_scalar(reader, p, end);
+            if (!p)
+                return NULL;
         }
-        if (!opens) {
-            p = p ? pass_ends(reader, p, end, depth) : NULL;
-            if (!p || reader->depth == depth)
+        while (!opens) { /* a value has ended before p */
+            if (reader->depth == depth)
                 return p;
+            p = ml_json_space_end(p, end);
+            if (p == end)
+                return scan_fail(reader, p, NO_CLOSE);
+            if (*p == ',')
+                break;
+            if (reader_close_level(reader, p) == ML_JSON_ERROR)
+                return NULL;
+            in_object = reader->depth > depth && reader_inside_object(reader);
             p++;
-            in_object = reader_inside_object(reader);
         }
-        p = pass_to_value(reader, p, end, in_object);
+        if (!opens)
+            p = ml_json_space_end(p + 1, end);
+        if (in_object)
+            p = pass_key(reader, p, end);
         if (!p)
             return NULL;
     }

@@ -1,6 +1,7 @@
 /* Which parts of an object changed. */
 #include "kube/object_diff.h"
 
+#include "base/map.h"
 #include "codec/json.h"
 #include "codec/json_diff.h"
 
@@ -79,7 +80,7 @@ static void note_changed_field(struct walk *walk, const struct place *place, uin
 /* Only reported fields have a value. */
 static uint64_t hash_value(const struct walk *walk, struct ml_str text)
 {
-    return walk->each ? ml_str_hash(text) : 0;
+    return walk->each ? ml_hash(text) : 0;
 }
 
 /* The reader stands behind the '[' of a list. Passes over the rest, and returns its hash. */

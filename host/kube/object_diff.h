@@ -17,7 +17,7 @@ enum ml_object_part {
 struct ml_field_change {
     enum ml_object_part part;
     struct ml_str name; /* "metadata.annotations[example.com/at]"; valid during the call */
-    uint64_t value;     /* a hash of the new value, ml_str_hash */
+    uint64_t value;     /* a hash of the new value, ml_hash */
     bool is_list;
     unsigned parts; /* of all fields that differ, as ml_object_diff returns them */
 };
