@@ -48,10 +48,8 @@ static inline uint64_t mix(uint64_t digest, uint64_t number)
 static inline uint64_t number_of(const Value *value, lu_byte type)
 {
     uint64_t bits;
-    if (novariant(type) == LUA_TNIL)
-        return 0;
-    if (novariant(type) == LUA_TBOOLEAN)
-        return type * TYPE_FACTOR;
+    if (novariant(type) <= LUA_TBOOLEAN)
+        return novariant(type) == LUA_TNIL ? 0 : type * TYPE_FACTOR;
     memcpy(&bits, value, sizeof(bits));
     return bits + type * TYPE_FACTOR;
 }
