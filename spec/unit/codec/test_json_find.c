@@ -47,6 +47,7 @@ static void test_find_absent_leaves_the_result_alone(void **state)
     assert_false(ml_json_find(ML_STR(""), &raw, "a", NULL));
     assert_false(ml_json_find(ML_STR("{\"a\":tru"), &raw, "a", NULL));
     assert_false(ml_json_find(ML_STR("{\"b\":,\"a\":1}"), &raw, "a", NULL));
+    assert_false(ml_json_find(ML_STR("{\"a\":{\"b\":1,\"c\":tru}}"), &raw, "a", "b", NULL));
     assert_str_eq(raw, "before");
 }
 
@@ -56,6 +57,23 @@ static void test_find_before_the_broken_place_still_finds(void **state)
     struct ml_str raw;
     assert_true(ml_json_find(ML_STR("{\"a\":1,\"b\":tru"), &raw, "a", NULL));
     assert_str_eq(raw, "1");
+}
+
+static void test_find_members_takes_several_at_once(void **state)
+{
+    (void)state;
+    struct ml_json_wanted found[] = {
+        {.name = "twice"}, {.name = "absent"}, {.name = "kind"}, {.name = "name"}};
+    ml_json_find_members(object, found, ML_COUNT(found));
+    assert_str_eq(found[0].raw, "{\"x\":2}");
+    assert_str_eq(found[1].raw, "");
+    assert_str_eq(found[2].raw, "\"Pod\"");
+    assert_str_eq(found[3].raw, ""); /* it stands one level below */
+    ml_json_find_members(ML_STR("{\"kind\":1,\"twice\":tru"), found, ML_COUNT(found));
+    assert_str_eq(found[0].raw, "");
+    assert_str_eq(found[2].raw, "1");
+    ml_json_find_members(ML_STR("[\"kind\"]"), found, ML_COUNT(found));
+    assert_str_eq(found[2].raw, "");
 }
 
 static void test_find_string_gives_an_unescaped_copy(void **state)
@@ -127,6 +145,7 @@ int main(void)
         cmocka_unit_test(test_find_of_duplicate_keys_takes_the_last),
         cmocka_unit_test(test_find_absent_leaves_the_result_alone),
         cmocka_unit_test(test_find_before_the_broken_place_still_finds),
+        cmocka_unit_test(test_find_members_takes_several_at_once),
         cmocka_unit_test(test_find_string_gives_an_unescaped_copy),
         cmocka_unit_test(test_to_string_takes_strings_only_and_appends),
         cmocka_unit_test(test_reader_that_knows_the_spans_enters_and_leaves),

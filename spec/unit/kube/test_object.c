@@ -120,6 +120,36 @@ static void test_object_json_differs_only_where_it_should(void **state)
     ml_dict_unref(dict);
 }
 
+/* A version of up to two bytes is kept in the text. */
+static void test_object_json_with_another_version(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *version, *asked, *want;
+    } rows[] = {
+        {"1234", "5678", "5678"}, {"1234", "7", "7"},   {"1234", "1234567890", "1234567890"},
+        {"123", "", ""},          {"12", "5678", "12"},
+    };
+    for (size_t i = 0; i < ML_COUNT(rows); i++) {
+        struct ml_dict *dict = ml_dict_new();
+        ML_AUTO_FREE char *json = ml_asprintf(
+            "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"uid\":\"" UID
+            "\",\"resourceVersion\":\"%s\",\"name\":\"web\"},\"n\":\"%s\"}",
+            rows[i].version, rows[i].version);
+        ML_AUTO_FREE char *want = ml_asprintf(
+            "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"uid\":\"" UID
+            "\",\"resourceVersion\":\"%s\",\"name\":\"web\"},\"n\":\"%s\"}",
+            rows[i].want, rows[i].version);
+        struct ml_object *object = make(dict, json);
+        ML_AUTO(ml_buf_fini) struct ml_buf got = ML_BUF_INIT;
+        ml_object_json_as(object, ml_str_of(rows[i].asked), &got);
+        assert_string_equal(ml_buf_cstr(&got), want);
+        assert_json(object, json);
+        ml_object_unref(object);
+        ml_dict_unref(dict);
+    }
+}
+
 static void test_object_name_with_escapes_is_read(void **state)
 {
     (void)state;
@@ -358,6 +388,7 @@ int main(void)
         cmocka_unit_test(test_object_keeps_what_the_host_asks_for),
         cmocka_unit_test(test_object_without_the_optional_has_none_of_it),
         cmocka_unit_test(test_object_json_differs_only_where_it_should),
+        cmocka_unit_test(test_object_json_with_another_version),
         cmocka_unit_test(test_object_name_with_escapes_is_read),
         cmocka_unit_test(test_object_refuses_what_is_broken),
         cmocka_unit_test(test_object_without_kind_to_put_in_is_refused),

@@ -15,12 +15,12 @@ static struct ml_object *make(struct ml_dict *dict, const char *json)
     return object;
 }
 
-/* Compares two states, given as the texts behind the head: `parts` and `fields` must differ. */
-static void differs(const char *old_rest, const char *new_rest, unsigned parts, const char *fields)
+static void versions_differ(const char *old_head, const char *old_rest, const char *new_head,
+                            const char *new_rest, unsigned parts, const char *fields)
 {
     struct ml_dict *dict = ml_dict_new();
-    ML_AUTO_FREE char *before = ml_asprintf(HEAD "\"1\"%s", old_rest);
-    ML_AUTO_FREE char *after = ml_asprintf(HEAD "\"2\"%s", new_rest);
+    ML_AUTO_FREE char *before = ml_asprintf("%s%s", old_head, old_rest);
+    ML_AUTO_FREE char *after = ml_asprintf("%s%s", new_head, new_rest);
     struct ml_object *old = make(dict, before), *new = make(dict, after);
     ML_AUTO(ml_buf_fini) struct ml_buf named = ML_BUF_INIT;
     assert_int_equal(ml_object_diff(old, new, &named), parts);
@@ -29,6 +29,15 @@ static void differs(const char *old_rest, const char *new_rest, unsigned parts, 
     ml_object_unref(old);
     ml_object_unref(new);
     ml_dict_unref(dict);
+}
+
+/* Compares two states, given as the texts behind the head: `parts` and `fields` must differ, for
+ * versions of any length, numbers or not. */
+static void differs(const char *old_rest, const char *new_rest, unsigned parts, const char *fields)
+{
+    versions_differ(HEAD "\"1\"", old_rest, HEAD "\"2\"", new_rest, parts, fields);
+    versions_differ(HEAD "\"999\"", old_rest, HEAD "\"1000\"", new_rest, parts, fields);
+    versions_differ(HEAD "\"v-\\\"1\"", old_rest, HEAD "\"1000\"", new_rest, parts, fields);
 }
 
 static void test_object_diff_of_a_version_alone_is_nothing(void **state)
