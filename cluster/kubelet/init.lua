@@ -243,7 +243,7 @@ local function refusal(self, pod)
   local why = self.pod_capacity:problem()
   if why then
     return "OutOfpods", why
-  elseif scheduler_filters.lacks_ports(self, pod) then
+  elseif scheduler_filters.has_port_conflict(self, pod) then
     local plugin = scheduler_filters.PORTS
     return plugin, ("Predicate %s failed: %s"):format(plugin, scheduler_filters.NO_PORTS)
   end
@@ -333,7 +333,7 @@ local ENDED = { Succeeded = true, Failed = true }
 -- True if a pod that has ended, or was deleted, had ports of the node that other pods may wait for.
 local function frees_ports(event)
   return event.id == "pods" and (event.type == "DELETED" or ENDED[event.entry.fields["status.phase"]] ~= nil)
-    and scheduler_filters.has_ports(host.json.decode(event.entry.text))
+    and scheduler_filters.uses_host_ports(host.json.decode(event.entry.text))
 end
 
 

@@ -55,7 +55,7 @@ end
 
 
 --- Returns true if a pod asks for ports of the node.
-function M.has_ports(pod)
+function M.uses_host_ports(pod)
   return ports_of(pod)[1] ~= nil
 end
 
@@ -81,7 +81,7 @@ end
 
 --- Returns true if another pod of the node has one of the ports that a pod asks for. For a pod that is not scheduled
 --- yet, the others are all pods assigned to the node; for one that names the node itself, the pods that run there.
-function M.lacks_ports(kubelet, pod)
+function M.has_port_conflict(kubelet, pod)
   local wanted, found = ports_of(pod), false
   if not wanted[1] then
     return false
@@ -145,7 +145,7 @@ local function problem(kubelet, pod)
     return "1 node(s) didn't match Pod's node affinity/selector"
   elseif kubelet.pod_capacity:is_full() then
     return "1 Too many pods"
-  elseif M.lacks_ports(kubelet, pod) then
+  elseif M.has_port_conflict(kubelet, pod) then
     kubelet.is_short_of_ports = true
     return "1 " .. M.NO_PORTS
   end
