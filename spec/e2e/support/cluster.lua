@@ -130,10 +130,14 @@ function M.condition(object, condition_type)
 end
 
 
---- Installs a CRD by its manifest's path and waits until its objects are served.
+--- Installs a CRD by its manifest's path and waits until its objects are served. One of that name that is being deleted
+--- has to go first: it would take the applied one with it.
 ---@param path string
 ---@param name string "widgets.e2e.moonloop.dev"
 function M.install(path, name)
+  wait.till(name .. " to be gone or to stay", 30, function()
+    return kubectl.run("get", "crd", name, "--ignore-not-found", "-o", "jsonpath={.metadata.deletionTimestamp}") == ""
+  end)
   kubectl.run("apply", "-f", path)
   kubectl.run("wait", "--for=condition=Established", "--timeout=30s", "crd/" .. name)
 end
