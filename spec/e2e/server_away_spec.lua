@@ -70,7 +70,7 @@ describe("When the API server", function()
       moonloop:till_log({ msg = "list and watch work again", resource = "ats" }, 5, turn)
     end
     moonloop:till_ready(3)
-    cluster.restart "kubelet" -- whose own backoff may have grown
+    cluster.restart_clients()
   end)
 
   -- For so many seconds. After that an At that is due has its pod soon.
@@ -114,7 +114,7 @@ describe("When the API server", function()
       return false, #moonloop:log()
     end)
     assert.same({}, errors(moonloop))
-    cluster.restart "kubelet"
+    cluster.restart_clients()
   end)
 
   own("restarts, its leader goes on leading", function()
@@ -129,7 +129,7 @@ describe("When the API server", function()
     assert.same({ lease.holderIdentity, lease.leaseTransitions }, { now.holderIdentity, now.leaseTransitions })
     assert.equal(1, leader:metric "leader_election_master_status")
     assert.equal(0, standby:metric "leader_election_master_status")
-    cluster.restart "kubelet"
+    cluster.restart_clients()
     cluster.till_done(ns, 2)
     judge.one_pod_each(mark, ns, 2)
   end)
@@ -142,7 +142,7 @@ describe("When the API server", function()
     restart_server(20, "at-2")
     assert.equal(4, leader:till_exit(1))
     assert.equal(1, #standby:lines { logger = "election", msg = "leading" })
-    cluster.restart "kubelet"
+    cluster.restart_clients()
     cluster.till_done(ns, 2)
     judge.one_pod_each(mark, ns, 2)
   end)
@@ -174,7 +174,7 @@ describe("When the API server", function()
     cluster.restart "kube-apiserver"
     replicas = { start_two(table.unpack(terms)) }
     assert_shared(10, 35) -- after the lease duration: those before them may only have been cut off
-    cluster.restart "kubelet"
+    cluster.restart_clients()
     cluster.till_done(ns, 17)
     judge.one_pod_each(mark, ns, 17)
   end)
@@ -226,7 +226,7 @@ describe("When the API server", function()
       wait.pass(3)
       cluster.restart "kube-apiserver"
     end)
-    cluster.restart "kubelet"
+    cluster.restart_clients()
   end)
 
   faulty("falls silent, both watches are left within 30 s", function()
@@ -318,8 +318,7 @@ describe("When the API server", function()
     local took = till_pod "after"
     assert.is_true(took < wait.patient(10), took)
     assert.same({}, errors(moonloop))
-    cluster.restart "kube-controller-manager" -- whose watches are in the future
-    cluster.restart "kubelet"
+    cluster.restart_clients() -- whose watches are in the future, too
   end)
 
   it("has another time, the host says so", function()

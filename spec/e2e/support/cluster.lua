@@ -130,10 +130,14 @@ function M.condition(object, condition_type)
 end
 
 
---- Installs a CRD by its manifest's path and waits until its objects are served.
+--- Installs a CRD by its manifest's path and waits until its objects are served. One of that name that is being deleted
+--- has to go first: it would take the applied one with it.
 ---@param path string
 ---@param name string "widgets.e2e.moonloop.dev"
 function M.install(path, name)
+  wait.till(name .. " to be gone or to stay", 30, function()
+    return kubectl.run("get", "crd", name, "--ignore-not-found", "-o", "jsonpath={.metadata.deletionTimestamp}") == ""
+  end)
   kubectl.run("apply", "-f", path)
   kubectl.run("wait", "--for=condition=Established", "--timeout=30s", "crd/" .. name)
 end
@@ -148,6 +152,14 @@ function M.restart(component)
       return pcall(api.list, kind, "default")
     end)
   end
+end
+
+
+--- Restarts the other components when an API server was away. Each failure made their own backoff longer: ten outages,
+--- and the controller manager saw no new namespace for 80 s.
+function M.restart_clients()
+  M.restart "kube-controller-manager"
+  M.restart "kubelet"
 end
 
 
