@@ -9,7 +9,7 @@ endif()
 add_compile_definitions(_GNU_SOURCE MOONLOOP_VERSION="${PROJECT_VERSION}")
 add_compile_options(-Wall -Wextra -Wshadow -Wswitch-enum
                     "$<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes;-Wmissing-prototypes>"
-                    -Wpointer-arith -Wvla -fstack-protector-strong -fno-omit-frame-pointer)
+                    -Wpointer-arith -Wvla -Wformat-security -fstack-protector-strong -fno-omit-frame-pointer)
 if(MOONLOOP_WERROR)
   add_compile_options(-Werror)
 endif()

@@ -296,7 +296,7 @@ ML_NORETURN static void run_netns_helper(int socket)
     struct netns_helper helper = {.socket = socket, .network = -1, .netlink = -1};
     struct answer answer = {0};
     struct request request = {0};
-    process_child_begin(socket, "moonloop-node");
+    process_child_begin(socket, "moonloop-netns");
     answer.succeeded = make_network(&helper, &answer);
     send_answer(socket, &answer, -1);
     while (answer.succeeded) {

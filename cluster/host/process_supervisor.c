@@ -322,7 +322,7 @@ ML_NORETURN static void run_shim(const int fds[PROCESS_FD_COUNT])
 {
     struct shim shim = {
         .control = fds[PROCESS_FD_CONTROL], .signals = shim_open_signalfd(), .reports = -1};
-    prctl(PR_SET_NAME, "moonloop-keeper");
+    prctl(PR_SET_NAME, "moonloop-shim");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     if (!process_request_read(&shim.request, fds[PROCESS_FD_REQUEST]))
         _exit(1);
@@ -460,7 +460,7 @@ void process_supervisor(int socket)
 {
     struct supervisor supervisor = {.socket = socket, .pause_ms = COUNT_EVERY_MS};
     sigset_t child;
-    process_child_begin(socket, "moonloop-warden");
+    process_child_begin(socket, "moonloop-superv");
     block_read_signals();
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);

@@ -339,17 +339,11 @@ static int wanted_status(struct ml_str current, struct ml_str status, int64_t ge
     return ml_json_merge(ml_buf_str(&merged), ml_buf_str(&patch), out, err);
 }
 
-/* The patch fails with Conflict when the object's uid or version is another by then. */
 static void write_guarded_patch(const struct ml_object *object, struct ml_str version,
                                 struct ml_str status, struct ml_buf *out)
 {
     struct ml_json_writer writer;
-    ml_json_writer_init(&writer, out);
-    ml_json_begin_object(&writer);
-    ml_json_key(&writer, ML_STR("metadata"));
-    ml_json_begin_object(&writer);
-    ml_json_put_string(&writer, "uid", ml_object_uid(object));
-    ml_json_put_string(&writer, "resourceVersion", version);
+    ml_patch_begin(&writer, out, ml_object_uid(object), version);
     ml_json_end_object(&writer);
     ml_json_put_raw(&writer, "status", status);
     ml_json_end_object(&writer);
