@@ -35,6 +35,10 @@ static void end_skew(struct ml_server_clock *self)
                 "the clock of this machine agrees with the API server's again");
 }
 
+/* time(2) tells the second of the kernel's last tick, at 100 Hz or more: for so long after a second
+ * began, servers that use it (libevent's, for one) still date their answers by the second before. */
+#define TICK_NS (10 * ML_NS_PER_MS)
+
 /* Measured from now on backwards, by the clock that nobody sets: the wall clock may have been set
  * while the request was under way, and only what it says now counts. */
 void ml_server_clock_note(struct ml_server_clock *self, int64_t took_ns, int64_t date_s)
@@ -42,7 +46,8 @@ void ml_server_clock_note(struct ml_server_clock *self, int64_t took_ns, int64_t
     if (date_s <= 0 || date_s > INT64_MAX / ML_NS_PER_S - 1)
         return;
     int64_t now_ns = ml_clock_wall(self->own), date_ns = date_s * ML_NS_PER_S;
-    int64_t least_ns = now_ns - took_ns - (date_ns + ML_NS_PER_S), most_ns = now_ns - date_ns;
+    int64_t least_ns = now_ns - took_ns - (date_ns + ML_NS_PER_S + TICK_NS);
+    int64_t most_ns = now_ns - date_ns;
     self->ahead_ns = least_ns > 0 ? least_ns : ML_MIN(most_ns, 0);
     if (self->metric)
         ml_metric_set(self->metric, seconds_of(self->ahead_ns));

@@ -85,12 +85,15 @@ function M.save(path, text)
 end
 
 
-local folder, count = os.getenv "E2E_TMP", 0
+local folder, count = nil, 0
 
--- Specs that start from other folders than run.sh's have one of their own, removed at the end.
+-- A folder of this process: each spec is one. Below the folder of run.sh, which removes it with all the rest.
 local function own_folder()
-  local path = M.must("mktemp -d"):gsub("%s+$", "")
-  setmetatable(M, { __gc = function() os.execute("rm -rf " .. M.quote(path)) end })
+  local runs = os.getenv "E2E_TMP"
+  local path = M.must("mktemp -d" .. (runs and " -p " .. M.quote(runs) or "")):gsub("%s+$", "")
+  if not runs then
+    setmetatable(M, { __gc = function() os.execute("rm -rf " .. M.quote(path)) end })
+  end
   return path
 end
 
@@ -100,7 +103,7 @@ end
 function M.path(name)
   folder = folder or own_folder()
   count = count + 1
-  return ("%s/%s-%d-%d"):format(folder, name, math.floor(os.time() % 100000), count)
+  return ("%s/%s-%d"):format(folder, name, count)
 end
 
 

@@ -100,6 +100,18 @@ static void test_server_clock_that_differs_is_told_once_and_when_it_is_over(void
     }
 }
 
+/* A server whose time(2) is still in the second before, while ours has begun the next one. */
+static void test_server_clock_of_a_server_that_ticks_agrees(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_fixture(&f, 0);
+    ml_clock_fake_advance(&f.clock, 2 * MS);
+    ask(&f, 2 * MS, BEGIN * S - 1);
+    assert_true(gauge(&f) == 0);
+    assert_int_equal(close_fixture(&f), 0);
+}
+
 /* Near the limit an answer may say neither: what was told last stays. */
 static void test_server_clock_near_the_limit_is_not_told_again_and_again(void **state)
 {
@@ -148,6 +160,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_server_clock_that_agrees_raises_no_alarm),
         cmocka_unit_test(test_server_clock_that_differs_is_told_once_and_when_it_is_over),
+        cmocka_unit_test(test_server_clock_of_a_server_that_ticks_agrees),
         cmocka_unit_test(test_server_clock_near_the_limit_is_not_told_again_and_again),
         cmocka_unit_test(test_server_clock_set_during_a_request_raises_no_alarm),
         cmocka_unit_test(test_server_clock_without_a_date_says_nothing),
