@@ -39,11 +39,8 @@ static void note_author(struct ml_author *place, const struct ml_kind *kind, uin
     *place = (struct ml_author){kind, id, controller, ml_str_dup(key)};
 }
 
-/* A run of `controller` for `key` wrote an object of `kind`, which is interned, at version `rv`, or
- * deleted the one with that uid. Both are copied. `authors` NULL, and a version that is no number:
- * ignored. */
-static void authors_note(struct ml_authors *authors, const struct ml_kind *kind, uint64_t rv,
-                         const char *controller, struct ml_str key)
+void ml_authors_note(struct ml_authors *authors, const struct ml_kind *kind, uint64_t rv,
+                     const char *controller, struct ml_str key)
 {
     if (!authors || rv == ML_RV_OPAQUE)
         return;
@@ -51,8 +48,8 @@ static void authors_note(struct ml_authors *authors, const struct ml_kind *kind,
     note_author(&authors->writes[rv % ML_AUTHORS_MAX], kind, rv, name, key);
 }
 
-static void authors_note_deletion(struct ml_authors *authors, struct ml_str uid,
-                                  const char *controller, struct ml_str key)
+void ml_authors_note_deletion(struct ml_authors *authors, struct ml_str uid, const char *controller,
+                              struct ml_str key)
 {
     uint64_t id = ml_hash(uid);
     if (!authors)
@@ -132,10 +129,10 @@ static void writer_accept_written(struct ml_writer_call *call, struct ml_str bod
 {
     uint64_t rv = writer_note_expectation(call, body);
     const char *controller = ml_expectations_controller(call->expectations);
-    authors_note(call->services->authors, call->kind, rv, controller, ml_str_of(call->key));
+    ml_authors_note(call->services->authors, call->kind, rv, controller, ml_str_of(call->key));
     if (call->verb == ML_VERB_DELETE && call->uid)
-        authors_note_deletion(call->services->authors, ml_str_of(call->uid), controller,
-                              ml_str_of(call->key));
+        ml_authors_note_deletion(call->services->authors, ml_str_of(call->uid), controller,
+                                 ml_str_of(call->key));
     writer_finish(call, body, NULL);
 }
 

@@ -59,6 +59,14 @@ struct ml_authors {
 
 void ml_authors_fini(struct ml_authors *authors);
 
+/* A run of `controller` for `key` wrote an object of `kind`, which is interned, at version `rv`, or
+ * deleted the one with that uid. Both are copied. `authors` NULL, and a version that is no number:
+ * ignored. */
+void ml_authors_note(struct ml_authors *authors, const struct ml_kind *kind, uint64_t rv,
+                     const char *controller, struct ml_str key);
+void ml_authors_note_deletion(struct ml_authors *authors, struct ml_str uid, const char *controller,
+                              struct ml_str key);
+
 /* NULL: none of this process, or it was too long ago, or the answer has not come yet. Valid until
  * the next note. */
 const struct ml_author *ml_authors_of(const struct ml_authors *authors, const struct ml_kind *kind,

@@ -53,13 +53,11 @@ static bool may_write(void *context)
     return true;
 }
 
-static void each_script(void *context,
-                        void (*each)(void *context, const struct ml_webhook_target *target),
-                        void *argument)
+static bool next_script(void *context, size_t *cursor, struct ml_webhook_target *out)
 {
     const struct keeper *k = context;
-    const struct ml_webhook_target target = {k->w.script, &world_at, NULL};
-    each(argument, &target);
+    *out = (struct ml_webhook_target){k->w.script, &world_at, NULL};
+    return (*cursor)++ == 0;
 }
 
 static void shows(void *context, const struct ml_webhook_pair *pair)
@@ -77,7 +75,7 @@ static void begin_process(struct keeper *k)
         .log = &k->w.log,
         .client = k->w.client,
         .may_write = may_write,
-        .scripts = each_script,
+        .next = next_script,
         .context = k,
     });
     k->secret = ml_webhook_secret_new(&(struct ml_webhook_secret_opts){
