@@ -613,8 +613,10 @@ static void end_work(struct work *work, bool good)
 /* Ends a controller that should stop, when no reconcile runs any more. */
 static void controller_end_when_idle(struct ml_controller *self)
 {
-    if (self->stopping && self->in_flight == 0)
-        ml_task_defer(&self->stopped_task, self->services->loop);
+    if (!self->stopping || self->ended || self->in_flight > 0)
+        return;
+    self->ended = true;
+    ml_task_defer(&self->stopped_task, self->services->loop);
 }
 
 /* For ml_controller_fails. */

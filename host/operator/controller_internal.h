@@ -52,6 +52,7 @@ struct ml_controller {
         struct ml_timer check;
     } removal;
     bool stopping;
+    bool ended; /* `stopped` was called, or is about to be: once */
     struct ml_task stopped_task;
     struct controller_metrics metrics;
     struct ml_custom_metrics *custom; /* of its script */

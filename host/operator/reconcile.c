@@ -173,10 +173,12 @@ static int64_t line_of_error(const struct ml_reconcile *self, const char *messag
     return strtoll(message + len + 1, NULL, 10);
 }
 
-/* The text of the failure, with the field if one is invalid. */
+/* The text of the failure, with the field if one is invalid; "" without a failure. */
 static const char *failure_text(const struct ml_reconcile *self)
 {
-    return self->invalid ? self->invalid : self->result.err->message;
+    if (self->invalid)
+        return self->invalid;
+    return self->result.err ? self->result.err->message : "";
 }
 
 /* The traceback only once: it is the same each time. */

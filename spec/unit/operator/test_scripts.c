@@ -353,6 +353,30 @@ static void test_scripts_stop_begins_nothing_that_waits(void **state)
     assert_int_equal(world->write_count, 8); /* the other 92 are the next process's to list */
 }
 
+/* The shards may change while the process ends: keys are handed over again. */
+static void test_scripts_stop_counts_a_controller_once(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return");
+    ML_AUTO_FREE char *two = script("two", "return { status = { phase = 'TWO' } }");
+    struct ml_controller *all[ML_CONTROLLERS_MAX];
+    bool stopped = false;
+    tell(world, one, two);
+    size_t count = ml_scripts_controllers(world->scripts, all);
+    assert_int_equal(count, 2);
+    ml_scripts_stop(world->scripts, set_true, &stopped);
+    for (int i = 0; i < 3; i++) {
+        ml_loop_poll(world->loop);
+        for (size_t n = 0; n < count; n++)
+            (void)ml_controller_hand_over(all[n], false);
+    }
+    ml_loop_poll(world->loop);
+    assert_false(stopped); /* a write is under way */
+    fake_reply(only_write(world), 200, "{}");
+    ml_loop_poll(world->loop);
+    assert_true(stopped);
+}
+
 /* Tells one file, r<number>.lua, of a controller of that name. */
 static void tell_renamed(struct world *world, int number)
 {
@@ -405,6 +429,7 @@ int main(void)
         SCRIPTS_TEST(test_scripts_stop_with_nothing_under_way_is_told_from_the_loop),
         SCRIPTS_TEST(test_scripts_stop_waits_for_what_is_under_way),
         SCRIPTS_TEST(test_scripts_stop_begins_nothing_that_waits),
+        SCRIPTS_TEST(test_scripts_stop_counts_a_controller_once),
         SCRIPTS_TEST(test_scripts_controllers_without_a_file_are_counted_and_have_an_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
