@@ -75,7 +75,7 @@ describe("yaml.encode", function()
     } do
       assert.truthy(sandbox.refusal(run, "yaml.encode(" .. value .. ")"):find(why, 1, true), value)
     end
-    assert.equal("yaml.encode(value): as YAML it becomes too large", sandbox.refusal(run, [[
+    assert.equal("t.lua:4: yaml.encode(value): as YAML it becomes too large", sandbox.refusal(run, [[
       local deep = moonloop.array()
       for i = 1, 60000 do deep[i] = 1 end
       for _ = 1, 60 do deep = { deep } end
