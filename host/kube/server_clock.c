@@ -36,7 +36,7 @@ static void end_skew(struct ml_server_clock *self)
 }
 
 /* time(2) tells the second of the kernel's last tick, at 100 Hz or more: for so long after a second
- * began, servers that use it (libevent's, for one) still date their answers by the second before. */
+ * began, servers that use it, as libevent's does, date their answers by the second before. */
 #define TICK_NS (10 * ML_NS_PER_MS)
 
 /* Measured from now on backwards, by the clock that nobody sets: the wall clock may have been set
