@@ -322,6 +322,7 @@ int ml_json_list_finish(struct ml_json_list *list, struct ml_str *out_envelope, 
 void ml_json_lines_init(struct ml_json_lines *lines, size_t line_max)
 {
     ml_buf_init(&lines->pending, line_max);
+    lines->taken = false;
 }
 
 void ml_json_lines_fini(struct ml_json_lines *lines)
@@ -347,24 +348,25 @@ static int lines_gather(struct ml_json_lines *lines, struct ml_str part, bool ke
     return 0;
 }
 
-int ml_json_lines_feed(struct ml_json_lines *lines, struct ml_str piece,
-                       int (*line)(void *context, struct ml_str raw, struct ml_err *err),
-                       void *context, struct ml_err *err)
+int ml_json_lines_next(struct ml_json_lines *lines, struct ml_str *piece, struct ml_str *out_line,
+                       struct ml_err *err)
 {
-    struct ml_str whole;
-    while (piece.len > 0) {
-        const char *newline = memchr(piece.ptr, '\n', piece.len);
-        if (!newline)
-            return lines_gather(lines, piece, true, &whole, err);
-        struct ml_str part = {piece.ptr, (size_t)(newline - piece.ptr)};
-        piece.ptr += part.len + 1;
-        piece.len -= part.len + 1;
-        int r = lines_gather(lines, part, false, &whole, err);
-        if (r == 0 && ml_str_trim(whole).len > 0)
-            r = line(context, whole, err);
-        ml_buf_clear(&lines->pending);
-        if (r != 0)
+    struct ml_str line;
+    while (piece->len > 0) {
+        if (lines->taken)
+            ml_buf_clear(&lines->pending);
+        const char *newline = memchr(piece->ptr, '\n', piece->len);
+        struct ml_str part = {piece->ptr, newline ? (size_t)(newline - piece->ptr) : piece->len};
+        size_t used = part.len + (newline ? 1 : 0);
+        *piece = (struct ml_str){piece->ptr + used, piece->len - used};
+        lines->taken = newline;
+        int r = lines_gather(lines, part, !newline, &line, err);
+        if (r < 0)
             return r;
+        if (newline && ml_str_trim(line).len > 0) {
+            *out_line = line;
+            return 1;
+        }
     }
     return 0;
 }

@@ -31,17 +31,16 @@ ML_NODISCARD int ml_json_list_finish(struct ml_json_list *list, struct ml_str *o
                                      struct ml_err *err);
 
 /* Lines: splits at '\n' (a JSON string never holds a raw one), skips empty lines. */
-struct ml_json_lines {
-    struct ml_buf pending; /* private */
+struct ml_json_lines { /* private */
+    struct ml_buf pending;
+    bool taken; /* `pending` is the line that was taken last */
 };
 
 void ml_json_lines_init(struct ml_json_lines *lines, size_t line_max);
 void ml_json_lines_fini(struct ml_json_lines *lines);
 
-/* Calls `line` for each whole line. The rest waits for the next piece; at the end of the
- * stream it is an incomplete event, and fini drops it. ML_ELIMIT: line too long. Stops
- * at, and returns, a non-zero result of `line`. */
-ML_NODISCARD int ml_json_lines_feed(struct ml_json_lines *lines, struct ml_str piece,
-                                    int (*line)(void *context, struct ml_str raw,
-                                                struct ml_err *err),
-                                    void *context, struct ml_err *err);
+/* Takes the next whole line off the piece: 1, and `out_line` is valid as long as the piece and
+ * until the next call. 0: the piece is used up, and its rest waits for the next one; at the end of
+ * the stream it is an incomplete event, and fini drops it. ML_ELIMIT: line too long. */
+ML_NODISCARD int ml_json_lines_next(struct ml_json_lines *lines, struct ml_str *piece,
+                                    struct ml_str *out_line, struct ml_err *err);

@@ -108,9 +108,8 @@ char *lease_claim_json(const struct lease_claim *claim, struct ml_str metadata)
 
 /* ---- the watch ---- */
 
-static int lease_watch_on_line(void *context, struct ml_str line, struct ml_err *err)
+static int lease_watch_accept_line(struct lease_hold *hold, struct ml_str line, struct ml_err *err)
 {
-    struct lease_hold *hold = context;
     struct watch_event event;
     int r = watch_event_parse(line, &event, err);
     if (r < 0)
@@ -127,7 +126,12 @@ static int lease_watch_on_line(void *context, struct ml_str line, struct ml_err 
 static int lease_watch_on_data(void *context, struct ml_str piece, struct ml_err *err)
 {
     struct lease_hold *hold = context;
-    return ml_json_lines_feed(&hold->lines, piece, lease_watch_on_line, hold, err);
+    struct ml_str line;
+    int r;
+    while ((r = ml_json_lines_next(&hold->lines, &piece, &line, err)) > 0)
+        if ((r = lease_watch_accept_line(hold, line, err)) < 0)
+            break;
+    return r;
 }
 
 static void lease_watch_on_done(void *context, const struct ml_err *err)

@@ -620,9 +620,8 @@ static int watch_accept_event(struct ml_reflector *self, const struct watch_even
 
 /* A line that cannot be parsed may have been an event that is now lost, so a new list is needed. A
  * line with a Status is an error that occurred after the response headers were sent. */
-static int watch_accept_line(void *context, struct ml_str line, struct ml_err *err)
+static int watch_accept_line(struct ml_reflector *self, struct ml_str line, struct ml_err *err)
 {
-    struct ml_reflector *self = context;
     struct watch_event event;
     if (watch_event_parse(line, &event, err) == 0)
         return event.type == WATCH_ERROR ? watch_accept_error(self, event.object, err)
@@ -654,7 +653,11 @@ static void watch_on_settled(void *context)
 static int watch_on_data(void *context, struct ml_str piece, struct ml_err *err)
 {
     struct ml_reflector *self = context;
-    int r = ml_json_lines_feed(&self->lines, piece, watch_accept_line, self, err);
+    struct ml_str line;
+    int r;
+    while ((r = ml_json_lines_next(&self->lines, &piece, &line, err)) > 0)
+        if ((r = watch_accept_line(self, line, err)) < 0)
+            break;
     if (r < 0 && self->verdict == WATCH_ENDED)
         self->verdict = WATCH_FAILED;
     if (self->step.stream || watch_is_local(self))

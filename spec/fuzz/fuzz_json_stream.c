@@ -55,7 +55,9 @@ static bool split_lines(struct ml_str text, size_t step, struct seen *seen)
     for (size_t at = 0; at < text.len && r == 0; at += step) {
         size_t len = ML_MIN(step, text.len - at);
         ML_AUTO_FREE char *piece = ml_strndup(text.ptr + at, len);
-        r = ml_json_lines_feed(&lines, (struct ml_str){piece, len}, note, seen, &err);
+        struct ml_str rest = {piece, len}, line;
+        while ((r = ml_json_lines_next(&lines, &rest, &line, &err)) > 0)
+            note(seen, line, &err);
     }
     ml_json_lines_fini(&lines);
     return r == 0;

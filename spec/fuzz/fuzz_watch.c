@@ -25,9 +25,8 @@ static void check_object(const struct watch_event *event, const struct ml_object
     ml_assert(ml_str_eq(ml_object_rv(object), version));
 }
 
-static int take_line(void *context, struct ml_str line, struct ml_err *err)
+static int take_line(struct seen *seen, struct ml_str line, struct ml_err *err)
 {
-    struct seen *seen = context;
     struct watch_event event;
     if (watch_event_parse(line, &event, err) < 0)
         return err->kind;
@@ -57,7 +56,10 @@ static bool stream(struct ml_str text, size_t step, struct seen *seen)
     for (size_t at = 0; at < text.len && r == 0; at += step) {
         size_t len = ML_MIN(step, text.len - at);
         ML_AUTO_FREE char *piece = ml_strndup(text.ptr + at, len);
-        r = ml_json_lines_feed(&lines, (struct ml_str){piece, len}, take_line, seen, &err);
+        struct ml_str rest = {piece, len}, line;
+        while ((r = ml_json_lines_next(&lines, &rest, &line, &err)) > 0)
+            if ((r = take_line(seen, line, &err)) < 0)
+                break;
     }
     ml_json_lines_fini(&lines);
     ml_dict_unref(seen->dict);

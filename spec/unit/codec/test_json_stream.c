@@ -242,6 +242,17 @@ static void test_list_stops_when_the_handler_says_so(void **state)
     ml_json_list_free(NULL);
 }
 
+/* Adds the lines of the piece to `out`. Returns as ml_json_lines_next. */
+static int note_lines(struct ml_json_lines *lines, struct ml_str piece, struct ml_buf *out,
+                      struct ml_err *err)
+{
+    struct ml_str line;
+    int r;
+    while ((r = ml_json_lines_next(lines, &piece, &line, err)) > 0)
+        note_item(out, line, err);
+    return r;
+}
+
 static void test_lines_are_the_same_however_they_are_cut(void **state)
 {
     (void)state;
@@ -253,7 +264,7 @@ static void test_lines_are_the_same_however_they_are_cut(void **state)
         ml_json_lines_init(&lines, 16);
         for (size_t at = 0; at < text.len; at += step) {
             struct ml_str piece = {text.ptr + at, ML_MIN(step, text.len - at)};
-            assert_int_equal(ml_json_lines_feed(&lines, piece, note_item, &out, &err), 0);
+            assert_int_equal(note_lines(&lines, piece, &out, &err), 0);
         }
         assert_string_equal(ml_buf_cstr(&out), "{\"a\":1}|{\"b\":2}\r|{}|");
         ml_json_lines_fini(&lines);
@@ -273,7 +284,7 @@ static void test_lines_too_long_are_a_limit_whole_or_in_pieces(void **state)
         int r = 0;
         for (size_t at = 0; at < text.len && r == 0; at += step) {
             struct ml_str piece = {text.ptr + at, ML_MIN(step, text.len - at)};
-            r = ml_json_lines_feed(&lines, piece, note_item, &out, &err);
+            r = note_lines(&lines, piece, &out, &err);
         }
         assert_int_equal(r, ML_ELIMIT);
         assert_string_equal(ml_buf_cstr(&out), "12345678|");
@@ -282,16 +293,23 @@ static void test_lines_too_long_are_a_limit_whole_or_in_pieces(void **state)
     }
 }
 
-static void test_lines_stop_at_a_result_that_is_not_zero(void **state)
+static void test_lines_are_taken_one_at_a_time(void **state)
 {
     (void)state;
-    int calls = 0;
     struct ml_err err;
+    struct ml_str first = ML_STR("1"), piece = ML_STR("\n2\n3\n4"), line;
     struct ml_json_lines lines;
     ml_json_lines_init(&lines, 8);
-    assert_int_equal(ml_json_lines_feed(&lines, ML_STR("1\n2\n3\n"), refuse_second, &calls, &err),
-                     ML_ECONFLICT);
-    assert_int_equal(calls, 2);
+    assert_int_equal(ml_json_lines_next(&lines, &first, &line, &err), 0);
+    assert_int_equal(ml_json_lines_next(&lines, &piece, &line, &err), 1);
+    assert_true(ml_str_is(line, "1"));
+    assert_true(ml_str_is(piece, "2\n3\n4"));
+    assert_int_equal(ml_json_lines_next(&lines, &piece, &line, &err), 1);
+    assert_true(ml_str_is(line, "2"));
+    assert_int_equal(ml_json_lines_next(&lines, &piece, &line, &err), 1);
+    assert_true(ml_str_is(line, "3"));
+    assert_int_equal(ml_json_lines_next(&lines, &piece, &line, &err), 0);
+    assert_int_equal(piece.len, 0);
     ml_json_lines_fini(&lines);
     ml_json_lines_fini(NULL);
 }
@@ -308,7 +326,7 @@ int main(void)
         cmocka_unit_test(test_list_stops_when_the_handler_says_so),
         cmocka_unit_test(test_lines_are_the_same_however_they_are_cut),
         cmocka_unit_test(test_lines_too_long_are_a_limit_whole_or_in_pieces),
-        cmocka_unit_test(test_lines_stop_at_a_result_that_is_not_zero),
+        cmocka_unit_test(test_lines_are_taken_one_at_a_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
