@@ -921,7 +921,7 @@ static bool may_begin_another(const struct ml_controller *self, enum ml_priority
            self->in_flight < self->current->declaration->concurrency_max;
 }
 
-/* Begins keys until the limits are reached. The queue's `ready`. */
+/* Begins keys until the limits are reached. */
 static void controller_pump(void *context)
 {
     struct ml_controller *self = context;
@@ -1221,9 +1221,9 @@ struct ml_controller *ml_controller_new(struct ml_services *services, const char
         .keys = &self->keys,
         .metrics = services->metrics,
         .name = self->name,
-        .ready = controller_pump,
-        .context = self,
+        .ready = &self->pump,
     };
+    ml_task_init(&self->pump, controller_pump, self);
     self->queue = ml_workqueue_new(&queue);
     self->expectations = ml_expectations_new(&self->keys, services->loop, services->client,
                                              services->metrics, self->name);

@@ -28,6 +28,7 @@ struct ml_controller {
     void *context;
     struct ml_keys keys; /* all that is known about each key */
     struct ml_workqueue *queue;
+    struct ml_task pump; /* begins keys; the queue defers it when one is ready */
     struct ml_expectations *expectations;
     struct ml_list lookups; /* of those that fight with this controller */
     struct ml_payer payer;  /* of the CPU time that its script takes */

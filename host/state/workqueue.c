@@ -41,15 +41,13 @@ struct queue_class {
 struct ml_workqueue {
     struct ml_loop *loop;
     struct ml_clock *clock;
-    void (*on_ready)(void *context);
-    void *context;
     struct ml_keys *keys;
     struct queue_class ready[ML_PRIORITY_COUNT];
     struct ml_list out;     /* processing, in order of handing out */
     struct ml_heap delayed; /* by due time, monotonic ns */
     size_t out_len;
-    struct ml_timer timer; /* for the top of `delayed` */
-    struct ml_task notify; /* on_ready, off the adder's stack */
+    struct ml_timer timer;    /* for the top of `delayed` */
+    struct ml_task *on_ready; /* the owner's, off the adder's stack */
     bool shut_down;
     struct ml_workqueue_metrics metrics;
     struct ml_metrics_collector collector;
@@ -98,19 +96,12 @@ static void queue_entry_settle(struct ml_key_queued *entry)
     queue_entry_free(entry);
 }
 
-static void queue_notify_ready(void *context)
-{
-    struct ml_workqueue *queue = context;
-    if (ml_workqueue_len(queue) > 0)
-        queue->on_ready(queue->context);
-}
-
 static void queue_class_push(struct ml_workqueue *queue, struct ml_key_queued *entry)
 {
     struct queue_class *class = &queue->ready[entry->priority];
     ml_list_push(&class->keys, &entry->node);
     if (class->len++ == 0)
-        ml_task_defer(&queue->notify, queue->loop);
+        ml_task_defer(queue->on_ready, queue->loop);
 }
 
 static void queue_class_remove(struct ml_workqueue *queue, struct ml_key_queued *entry)
@@ -509,12 +500,10 @@ struct ml_workqueue *ml_workqueue_new(const struct ml_workqueue_opts *opts)
     queue->keys = opts->keys;
     queue->clock = ml_loop_clock(opts->loop);
     queue->on_ready = opts->ready;
-    queue->context = opts->context;
     for (size_t i = 0; i < ML_PRIORITY_COUNT; i++)
         ml_list_init(&queue->ready[i].keys);
     ml_list_init(&queue->out);
     ml_timer_init(&queue->timer, queue->loop, queue_on_due, queue);
-    ml_task_init(&queue->notify, queue_notify_ready, queue);
     if (opts->metrics) {
         queue_metrics_init(&queue->metrics, opts->metrics, opts->name);
         queue->collector = (struct ml_metrics_collector){.collect = queue_collect_metrics,
@@ -530,7 +519,7 @@ void ml_workqueue_free(struct ml_workqueue *queue)
         return;
     ml_metrics_collector_remove(&queue->collector);
     ml_timer_stop(&queue->timer);
-    ml_task_cancel(&queue->notify);
+    ml_task_cancel(queue->on_ready);
     ml_keys_each(queue->keys, key) if (key->queued) queue_entry_free(key->queued);
     ml_heap_fini(&queue->delayed);
     free(queue);

@@ -28,9 +28,9 @@ struct ml_workqueue_opts {
     struct ml_keys *keys;       /* outlives the queue, which keeps a part of each record */
     struct ml_metrics *metrics; /* workqueue_* with the label name; NULL: none */
     const char *name;
-    /* Called from the loop when a key was added to a priority that had none ready. */
-    void (*ready)(void *context);
-    void *context;
+    /* The owner's: deferred when a key is added to a priority that had none ready, and canceled with
+     * the queue. */
+    struct ml_task *ready;
 };
 
 struct ml_workqueue *ml_workqueue_new(const struct ml_workqueue_opts *opts);

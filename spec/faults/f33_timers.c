@@ -16,6 +16,7 @@ struct world {
     struct ml_loop *loop;
     struct ml_keys keys;
     struct ml_workqueue *queue;
+    struct ml_task ready;
     uint8_t *seen; /* how often, by number */
 };
 
@@ -29,8 +30,9 @@ static int set_up(void **state)
     struct world *world = ml_new(struct world);
     ml_clock_fake_init(&world->clock, 0);
     world->loop = ml_loop_new(&world->clock.clock);
+    ml_task_init(&world->ready, ignore, world);
     world->queue = ml_workqueue_new(&(struct ml_workqueue_opts){
-        .loop = world->loop, .keys = &world->keys, .name = "at", .ready = ignore});
+        .loop = world->loop, .keys = &world->keys, .name = "at", .ready = &world->ready});
     world->seen = ml_zalloc(ARMED);
     *state = world;
     return 0;

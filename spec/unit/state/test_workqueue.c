@@ -6,7 +6,8 @@ struct queue_world {
     struct world world;
     struct ml_keys keys;
     struct ml_workqueue *queue;
-    int told; /* calls of ready() */
+    struct ml_task ready;
+    int told; /* runs of `ready` */
 };
 
 static void on_ready(void *context)
@@ -18,13 +19,13 @@ static int setup(void **state)
 {
     struct queue_world *self = ml_new(struct queue_world);
     world_init(&self->world);
+    ml_task_init(&self->ready, on_ready, self);
     self->queue = ml_workqueue_new(&(struct ml_workqueue_opts){
         .loop = self->world.loop,
         .keys = &self->keys,
         .metrics = self->world.metrics,
         .name = "cnat",
-        .ready = on_ready,
-        .context = self,
+        .ready = &self->ready,
     });
     *state = self;
     return 0;
@@ -365,12 +366,8 @@ static void test_workqueue_without_metrics_works(void **state)
 {
     struct queue_world *self = *state;
     struct ml_keys keys = {0};
-    struct ml_workqueue *bare = ml_workqueue_new(
-        &(struct ml_workqueue_opts){.loop = self->world.loop,
-                                    .keys = &keys,
-                                    .name = "bare",
-                                    .ready = on_ready,
-                                    .context = self});
+    struct ml_workqueue *bare = ml_workqueue_new(&(struct ml_workqueue_opts){
+        .loop = self->world.loop, .keys = &keys, .name = "bare", .ready = &self->ready});
     struct ml_str key;
     ml_workqueue_add(bare, ML_STR("d/a"), ML_PRIORITY_NORMAL);
     assert_true(take(bare, &key));
