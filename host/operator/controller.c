@@ -606,6 +606,7 @@ static void end_work(struct work *work, bool good)
     ml_metric_set(self->metrics.active, (double)self->in_flight);
     if (work->probes)
         ml_circuit_abandon(&self->circuit);
+    ml_reconcile_free(work->reconcile);
     free(work->cause);
     free(work);
 }
@@ -699,14 +700,14 @@ static void controller_report_reads_off(struct ml_controller *self)
 
 /* The reads of the run decide which changes wake the key from now on, those that came meanwhile
  * included. */
-static void keep_reads(const struct work *work, const struct ml_result *result, bool wrote_status)
+static void keep_reads(const struct work *work, const struct ml_result *result)
 {
     struct ml_controller *self = work->controller;
     const struct ml_object *object = controller_object(self, work->key);
     bool is_current = work->revision == self->current;
     bool counts = result->outcome == ML_OUTCOME_OK && is_current;
     ml_read_sets_put(self->read_sets, work->key, counts ? result->reads : NULL,
-                     &result->read_versions, wrote_status);
+                     &result->read_versions, ml_reconcile_wrote_status(work->reconcile));
     if (is_current && object &&
         ml_read_sets_look(self->read_sets, self->current, object, &result->names)) {
         controller_note_cause(self, work->key, "changes", ML_STR(""));
@@ -732,10 +733,10 @@ static void end_run(struct work *work)
     controller_follow_verdict(self, work->key, &verdict);
 }
 
-static void on_reconciled(void *context, const struct ml_result *result, bool wrote_status)
+static void finish_reconcile(struct work *work)
 {
-    struct work *work = context;
     struct ml_controller *self = work->controller;
+    const struct ml_result *result = ml_reconcile_result(work->reconcile);
     int64_t took_ns = ml_clock_monotonic(self->services->clock) - work->started_ns;
     count_reconciled(&self->metrics, result, took_ns);
     log_reconciled(work, result, took_ns);
@@ -743,7 +744,7 @@ static void on_reconciled(void *context, const struct ml_result *result, bool wr
     keep_failure(self, work->key, result);
     self->removal.released += result->finalized && self->removal.on;
     ml_reconcile_log_failure(work->reconcile, &self->keys, requeue_key(work, result));
-    keep_reads(work, result, wrote_status);
+    keep_reads(work, result);
     record_metrics(work, result);
     end_run(work);
     end_work(work, result->outcome == ML_OUTCOME_OK && !result->finalized);
@@ -751,6 +752,20 @@ static void on_reconciled(void *context, const struct ml_result *result, bool wr
     if (self->services->shard)
         ml_shard_settled(self->services->shard);
     controller_pump(self);
+}
+
+static void on_script_result(void *context, struct ml_result *result)
+{
+    struct work *work = context;
+    if (ml_reconcile_ran(work->reconcile, result))
+        finish_reconcile(work);
+}
+
+static void on_written(void *context, struct ml_str body, const struct ml_err *err)
+{
+    struct work *work = context;
+    if (ml_reconcile_written(work->reconcile, body, err))
+        finish_reconcile(work);
 }
 
 static bool on_asked_if_lasting(void *context)
@@ -762,7 +777,11 @@ static bool on_asked_if_lasting(void *context)
     return answers_ns >= TOLD_AFTER_NS && has_failed_for(work, TOLD_AFTER_NS);
 }
 
-static const struct ml_reconcile_handler reconcile_handler = {on_reconciled, on_asked_if_lasting};
+static const struct ml_reconcile_handler reconcile_handler = {
+    .ran = on_script_result,
+    .written = on_written,
+    .lasts = on_asked_if_lasting,
+};
 
 static void on_expectations_satisfied(void *context, struct ml_str key)
 {
@@ -935,8 +954,7 @@ static void controller_cancel_work(struct ml_controller *self)
 {
     ml_list_each_entry (struct work, work, &self->works) {
         ml_live_read_cancel(work->live_read);
-        if (work->reconcile)
-            ml_reconcile_cancel(work->reconcile);
+        ml_reconcile_free(ml_take(&work->reconcile));
         end_work(work, false);
     }
 }
@@ -952,7 +970,7 @@ static void cut_lost_work(struct work *work)
                 "another replica gets this object; ended between two writes",
                 CONTROLLER_KEY_FIELDS(self, work->key),
                 ML_S("reconcileID", ml_reconcile_id(work->reconcile)));
-        ml_reconcile_cancel(work->reconcile);
+        ml_reconcile_free(ml_take(&work->reconcile));
         end_run(work);
     }
     end_work(work, false);

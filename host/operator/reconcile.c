@@ -22,6 +22,7 @@ struct ml_reconcile {
     enum ml_reconcile_call call;
     struct ml_run *run;
     struct ml_writer_call *writing;
+    enum { WRITES_STATUS, ADDS_FINALIZER, ENDS_FINALIZER } write; /* `writing`, or the last one */
     struct ml_result result; /* of the script, then of the reconcile */
     bool wrote_status;
     /* Of the write of the status that is under way: */
@@ -51,8 +52,14 @@ static void drop_sent(struct ml_reconcile *self)
     free(ml_take(&self->sent));
 }
 
-static void reconcile_free(struct ml_reconcile *self)
+void ml_reconcile_free(struct ml_reconcile *self)
 {
+    if (!self)
+        return;
+    if (self->run)
+        ml_script_cancel(self->run);
+    if (self->writing)
+        ml_writer_cancel(self->writing);
     ml_turn_cancel(&self->start);
     ml_result_fini(&self->result);
     drop_sent(self);
@@ -64,13 +71,6 @@ static void reconcile_free(struct ml_reconcile *self)
     free(self->version);
     free(self->held);
     free(self);
-}
-
-/* Calls `done`, and frees it. */
-static void reconcile_finish(struct ml_reconcile *self)
-{
-    self->handler->done(self->context, &self->result, self->wrote_status);
-    reconcile_free(self);
 }
 
 /* ---- the finalizer ---- */
@@ -97,10 +97,10 @@ static bool lacks_finalizer(const struct ml_revision *revision, const struct ml_
 }
 
 /* Adds or removes it, by a patch that fails with Conflict when the object has changed. */
-static struct ml_writer_call *write_finalizer(struct ml_revision *revision,
-                                              struct ml_object *object, bool add,
-                                              ml_client_done *done, void *context)
+static void write_finalizer(struct ml_reconcile *self, bool add)
 {
+    struct ml_revision *revision = self->revision;
+    const struct ml_object *object = self->object;
     ML_AUTO(ml_buf_fini) struct ml_buf patch = ML_BUF_INIT;
     ml_finalizers_patch(object, ml_object_rv(object), ml_str_of(revision->declaration->finalizer),
                         revision->declaration->former_finalizers, add, &patch);
@@ -119,7 +119,7 @@ static struct ml_writer_call *write_finalizer(struct ml_revision *revision,
         .informer = revision->informers[0],
         .key = ml_object_key(object),
     };
-    return ml_writer_send(revision->services, &write, done, context);
+    self->writing = ml_writer_send(self->services, &write, self->handler->written, self->context);
 }
 
 /* The version of the object in the answer. The caller frees it. */
@@ -350,17 +350,14 @@ static bool said_failure(const struct ml_reconcile *self)
     return ml_reconciled_failed(conditions, declaration->name, declaration->formerly);
 }
 
-static void on_status_written(void *context, struct ml_str body, const struct ml_err *err);
-static void on_finalizer_added(void *context, struct ml_str body, const struct ml_err *err);
-static void finish_with_condition(struct ml_reconcile *self);
-
 /* True: the object has to carry the finalizer first, and the patch waits for that. */
 static bool hold_status(struct ml_reconcile *self, struct ml_str patch)
 {
     if (self->condition_alone || self->version || !lacks_finalizer(self->revision, self->object))
         return false;
     self->held = ml_str_dup(patch);
-    self->writing = write_finalizer(self->revision, self->object, true, on_finalizer_added, self);
+    self->write = ADDS_FINALIZER;
+    write_finalizer(self, true);
     return true;
 }
 
@@ -482,25 +479,8 @@ static void write_status(struct ml_reconcile *self, struct ml_str patch)
     self->sends_condition = condition.len > 0;
     self->condition_place = condition.len > 0 ? place_of_condition(patch, condition) : 0;
     keep_sent(self, patch);
-    self->writing = ml_writer_send(self->services, &write, on_status_written, self);
-}
-
-static void on_finalizer_added(void *context, struct ml_str body, const struct ml_err *err)
-{
-    struct ml_reconcile *self = context;
-    ML_AUTO_FREE char *patch = ml_take(&self->held);
-    self->writing = NULL;
-    if (!err) {
-        self->version = version_of_answer(self->object, body);
-        write_status(self, ml_str_of(patch));
-        return;
-    }
-    if (err->kind == ML_ENOT_FOUND) {
-        reconcile_finish(self);
-        return;
-    }
-    fail_write(self, err, "add the finalizer");
-    finish_with_condition(self);
+    self->write = WRITES_STATUS;
+    self->writing = ml_writer_send(self->services, &write, self->handler->written, self->context);
 }
 
 /* Writes `status` with the condition that says how the reconcile ended. False: there is no
@@ -531,11 +511,36 @@ static bool write_condition_alone(struct ml_reconcile *self)
     return write_difference(self, (struct ml_str){NULL, 0}, &err);
 }
 
-/* Writes the condition alone, if it has to be written, and finishes the reconcile, maybe later. */
-static void finish_with_condition(struct ml_reconcile *self)
+/* ---- answers to writes. True: the reconcile has ended; false: another write has begun. ---- */
+
+static bool on_finalizer_added(struct ml_reconcile *self, struct ml_str body,
+                               const struct ml_err *err)
 {
-    if (!write_condition_alone(self))
-        reconcile_finish(self);
+    ML_AUTO_FREE char *patch = ml_take(&self->held);
+    if (!err) {
+        self->version = version_of_answer(self->object, body);
+        write_status(self, ml_str_of(patch));
+        return false;
+    }
+    if (err->kind == ML_ENOT_FOUND)
+        return true;
+    fail_write(self, err, "add the finalizer");
+    return !write_condition_alone(self);
+}
+
+/* An object that is gone has no finalizer. One that stays is reconciled by whoever has no finalizer
+ * any more. */
+static bool on_finalizer_ended(struct ml_reconcile *self, const struct ml_err *err)
+{
+    if (err && err->kind != ML_ENOT_FOUND) {
+        fail_write(self, err,
+                   self->call == ML_CALL_TAKE_OVER ? "take over the finalizer"
+                                                   : "remove the finalizer");
+        return !write_condition_alone(self);
+    }
+    if (!ml_object_deleting(self->object))
+        self->result.requeue_after_ns = 0;
+    return true;
 }
 
 /* Is the field "status.conditions", or the place of the list that has the condition Reconciled, or
@@ -605,41 +610,50 @@ static bool status_is_missed(const struct ml_reconcile *self, const struct ml_er
 }
 
 /* A failed status write turns a good outcome into one that is tried again. */
-static void on_status_written(void *context, struct ml_str body, const struct ml_err *err)
+static bool on_status_written(struct ml_reconcile *self, struct ml_str body,
+                              const struct ml_err *err)
 {
-    struct ml_reconcile *self = context;
-    self->writing = NULL;
     if (self->sends_condition)
         learn_of_condition(self, body, err);
     if (!err)
         compare_with_sent(self, body);
     drop_sent(self);
-    if (err && status_is_missed(self, err)) {
-        fail_write(self, err, "write status");
-        if (!self->condition_alone && write_condition_alone(self))
-            return;
-    }
-    reconcile_finish(self);
+    if (!err || !status_is_missed(self, err))
+        return true;
+    fail_write(self, err, "write status");
+    return self->condition_alone || !write_condition_alone(self);
 }
 
-/* Writes what the script returned, or empty, and the condition that tells of a failure; then
- * finishes the reconcile, maybe later. A status that cannot be written makes the outcome an
- * error. Tells of the failure, if it was one. */
-static void finish_with_status(struct ml_reconcile *self, struct ml_str status)
+bool ml_reconcile_written(struct ml_reconcile *self, struct ml_str body, const struct ml_err *err)
+{
+    self->writing = NULL;
+    switch (self->write) {
+    case WRITES_STATUS:
+        return on_status_written(self, body, err);
+    case ADDS_FINALIZER:
+        return on_finalizer_added(self, body, err);
+    case ENDS_FINALIZER:
+        return on_finalizer_ended(self, err);
+    }
+    ML_UNREACHABLE();
+}
+
+/* ---- the run ---- */
+
+/* Writes what the script returned, or empty, and the condition that tells of a failure. False: none
+ * of it has to be written. A status that cannot be written makes the outcome an error. Tells of the
+ * failure, if it was one. */
+static bool write_result(struct ml_reconcile *self, struct ml_str status)
 {
     struct ml_err err = ML_ERR_INIT;
     bool writes = write_difference(self, status, &err);
     if (err.kind) {
         fail_write(self, &err, NULL);
-        writes = write_condition_alone(self);
-    } else {
-        tell_failure(self);
+        return write_condition_alone(self);
     }
-    if (!writes)
-        reconcile_finish(self);
+    tell_failure(self);
+    return writes;
 }
-
-/* ---- the run ---- */
 
 /* finalize is not done: why the object stays, for the Event here and for the condition. */
 static void tell_unfinished(struct ml_reconcile *self)
@@ -652,29 +666,11 @@ static void tell_unfinished(struct ml_reconcile *self)
     record_event(self, false, REASON_UNFINISHED, self->unfinished);
 }
 
-/* An object that is gone has no finalizer. One that stays is reconciled by whoever has no finalizer
- * any more. */
-static void on_finalizer_written(void *context, struct ml_str body, const struct ml_err *err)
-{
-    struct ml_reconcile *self = context;
-    (void)body;
-    self->writing = NULL;
-    if (err && err->kind != ML_ENOT_FOUND) {
-        fail_write(self, err,
-                   self->call == ML_CALL_TAKE_OVER ? "take over the finalizer"
-                                                   : "remove the finalizer");
-        finish_with_condition(self);
-        return;
-    }
-    if (!ml_object_deleting(self->object))
-        self->result.requeue_after_ns = 0;
-    reconcile_finish(self);
-}
-
-static void send_finalizer(struct ml_reconcile *self, bool add)
+static void end_with_finalizer(struct ml_reconcile *self, bool add)
 {
     self->result.writes++;
-    self->writing = write_finalizer(self->revision, self->object, add, on_finalizer_written, self);
+    self->write = ENDS_FINALIZER;
+    write_finalizer(self, add);
 }
 
 /* All that outlives the call. */
@@ -688,17 +684,16 @@ static void take_result(struct ml_reconcile *self, struct ml_result *result)
     self->result = ml_result_take(result);
 }
 
-static void on_script_result(void *context, struct ml_result *result)
+bool ml_reconcile_ran(struct ml_reconcile *self, struct ml_result *result)
 {
-    struct ml_reconcile *self = context;
     self->run = NULL;
     take_result(self, result);
     if (self->result.finalized) {
-        send_finalizer(self, false);
-        return;
+        end_with_finalizer(self, false);
+        return false;
     }
     tell_unfinished(self);
-    finish_with_status(self, result->status);
+    return !write_result(self, result->status);
 }
 
 static void start_script(void *context)
@@ -706,10 +701,10 @@ static void start_script(void *context)
     struct ml_reconcile *self = context;
     struct ml_script *script = self->revision->script;
     struct ml_run *run = self->call == ML_CALL_FINALIZE
-                             ? ml_script_finalize(script, self->object, self->id, on_script_result,
-                                                  self)
-                             : ml_script_reconcile(script, self->object, self->id, on_script_result,
-                                                   self);
+                             ? ml_script_finalize(script, self->object, self->id,
+                                                  self->handler->ran, self->context)
+                             : ml_script_reconcile(script, self->object, self->id,
+                                                   self->handler->ran, self->context);
     /* NULL: over already, and `self` with it unless a status is being written. */
     if (run)
         self->run = run;
@@ -732,7 +727,7 @@ static void start_release(struct ml_reconcile *self)
                                       .requeue_after_ns = -1,
                                       .requeue_at_ns = -1,
                                       .finalized = self->call == ML_CALL_RELEASE};
-    send_finalizer(self, self->call == ML_CALL_TAKE_OVER);
+    end_with_finalizer(self, self->call == ML_CALL_TAKE_OVER);
 }
 
 struct ml_reconcile *ml_reconcile_start(struct ml_revision *revision, struct ml_object *object,
@@ -765,11 +760,12 @@ bool ml_reconcile_writes(const struct ml_reconcile *self)
     return self->writing || (self->run && ml_script_writes(self->run));
 }
 
-void ml_reconcile_cancel(struct ml_reconcile *self)
+const struct ml_result *ml_reconcile_result(const struct ml_reconcile *self)
 {
-    if (self->run)
-        ml_script_cancel(self->run);
-    if (self->writing)
-        ml_writer_cancel(self->writing);
-    reconcile_free(self);
+    return &self->result;
+}
+
+bool ml_reconcile_wrote_status(const struct ml_reconcile *self)
+{
+    return self->wrote_status;
 }

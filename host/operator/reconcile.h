@@ -22,13 +22,11 @@ static inline bool ml_call_runs_script(enum ml_reconcile_call call)
     return call == ML_CALL_RECONCILE || call == ML_CALL_FINALIZE;
 }
 
-/* How it ended: what the script returned, or why its status could not be written. The write of the
- * status counts among `writes`. `finalized`: the finalizer was removed. `result` lives during the
- * call; its `status`, `field`, `version` and `traceback` are empty. */
-typedef void ml_reconcile_done(void *context, const struct ml_result *result, bool wrote_status);
-
+/* The controller gets the result of the script and the answers to the host's own writes, and asks
+ * by the functions below if the reconcile has ended. */
 struct ml_reconcile_handler {
-    ml_reconcile_done *done;
+    ml_script_done *ran;     /* calls ml_reconcile_ran */
+    ml_client_done *written; /* calls ml_reconcile_written */
     /* It failed for a reason that usually passes: is that to be told on the object? Asked once at
      * most. */
     bool (*lasts)(void *context);
@@ -39,16 +37,29 @@ struct ml_reconcile_handler {
 struct ml_reconcile *ml_reconcile_start(struct ml_revision *revision, struct ml_object *object,
                                         enum ml_reconcile_call call,
                                         const struct ml_reconcile_handler *handler, void *context);
+/* The script has ended: writes the status, or the finalizer. True: there is nothing to write, and
+ * the reconcile has ended. False: `written` is called. */
+ML_NODISCARD bool ml_reconcile_ran(struct ml_reconcile *reconcile, struct ml_result *result);
+/* The write was answered. True: the reconcile has ended; false: another write has begun. */
+ML_NODISCARD bool ml_reconcile_written(struct ml_reconcile *reconcile, struct ml_str body,
+                                       const struct ml_err *err);
+/* How it has ended: what the script returned, or why its status could not be written. The write of
+ * the status counts among `writes`. `finalized`: the finalizer was removed. `status`, `field`,
+ * `version` and `traceback` are empty. */
+const struct ml_result *ml_reconcile_result(const struct ml_reconcile *reconcile);
+bool ml_reconcile_wrote_status(const struct ml_reconcile *reconcile);
+
 /* As ml_script_writes; the write of the status counts. */
 bool ml_reconcile_writes(const struct ml_reconcile *reconcile);
 /* The reconcileID of this run in the log. */
 const char *ml_reconcile_id(const struct ml_reconcile *reconcile);
-/* For `done`: logs a failure, if there was one and the failures in the record of the key say
+/* After the end: logs a failure, if there was one and the failures in the record of the key say
  * that it has to be logged again; or that it is over, which the object is told as well if it was
  * told of the failure. `retry_ns`: until the next try; -1: not by itself. */
 void ml_reconcile_log_failure(struct ml_reconcile *reconcile, struct ml_keys *keys,
                               int64_t retry_ns);
-void ml_reconcile_cancel(struct ml_reconcile *reconcile); /* done is not called any more */
+/* Cancels what is under way. NULL is fine. */
+void ml_reconcile_free(struct ml_reconcile *reconcile);
 
 /* The finalizer of a controller, "moonloop.dev/NAME", on the objects that it reconciles. An object
  * that it cleans up after gets it before anything is written on its behalf: before the first write
