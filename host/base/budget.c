@@ -1,4 +1,4 @@
-/* Memory budgets of scripts and of the host, CPU meters of controllers (state/turns.c). */
+/* Memory budgets of scripts and of the host, CPU meters of controllers (state/slices.c). */
 #include "base/budget.h"
 
 static bool fits_in_pool(const struct ml_budget *budget, size_t bytes)

@@ -131,12 +131,12 @@ static void register_metrics(struct ml_controller *self)
         "Changes that woke nobody: the last reconcile read nothing of it.");
     metrics->read_set_bytes = register_gauge(
         self, "moonloop_read_set_bytes", "Memory for what the last reconcile of each object read.");
-    self->payer.seconds = register_counter(self, "moonloop_script_cpu_seconds_total",
-                                           "CPU time that code of the script took.");
+    self->cpu_account.seconds = register_counter(self, "moonloop_script_cpu_seconds_total",
+                                                 "CPU time that code of the script took.");
     metrics->circuit_open = register_gauge(
         self, "moonloop_controller_circuit_open",
         "1 while the script is held back since it runs into its limits.");
-    self->payer.throttled = register_counter(
+    self->cpu_account.throttled = register_counter(
         self, "moonloop_script_throttled_total",
         "Times that the script had used more than its share of the CPU.");
     metrics->keys = register_gauge(self, "moonloop_keys",
@@ -928,14 +928,14 @@ static bool circuit_lets_begin(const struct ml_controller *self)
 
 /* Is there room for one more, and down to which priority? All keys wait while the reconciled kind
  * is not watched: a child of an owner that is long gone is collected at once, and that would wake
- * the owner again. They also wait while another turn of this controller waits, or while it has used
- * more than its share of the CPU: edits that come until then go first. */
+ * the owner again. They also wait while another slice of this controller waits, or while it has
+ * used more than its share of the CPU: edits that come until then go first. */
 static bool may_begin_another(const struct ml_controller *self, enum ml_priority *out_least)
 {
     bool all = self->low_in_flight < LOW_IN_FLIGHT_MAX;
     *out_least = all ? ML_PRIORITY_LOW : ML_PRIORITY_NORMAL;
     return self->current && !self->stopping && !self->services->standby &&
-           ml_payer_idle(&self->payer) && circuit_lets_begin(self) &&
+           ml_cpu_account_idle(&self->cpu_account) && circuit_lets_begin(self) &&
            !ml_informer_is_degraded(self->current->informers[0]) &&
            self->in_flight < self->current->declaration->concurrency_max;
 }
@@ -1027,7 +1027,7 @@ static void on_revision_ready(void *context, struct ml_revision *revision)
     ml_assert(revision == self->offered);
     self->offered = NULL;
     self->current = revision;
-    ml_revision_live(revision, self->expectations, &self->payer);
+    ml_revision_live(revision, self->expectations, &self->cpu_account);
     ml_metric_set(self->metrics.workers_max, (double)revision->declaration->concurrency_max);
     if (old) {
         ml_revision_retire(old);
@@ -1254,11 +1254,11 @@ struct ml_controller *ml_controller_new(struct ml_services *services, const char
         .authors = services->authors,
         .controller = self->name,
         /* In virtual time such a key takes nobody's core, and `moonloop test` reports it. */
-        .slows_hot_keys = ml_turns_metered(services->turns),
+        .slows_hot_keys = ml_slices_metered(services->slices),
     };
     self->filter = ml_enqueue_filter_new(&filter);
     self->await = (struct ml_client_await){.again = on_server_answers, .context = self};
-    ml_payer_init(&self->payer, services->turns, controller_pump, self);
+    ml_cpu_account_init(&self->cpu_account, services->slices, controller_pump, self);
     ml_list_init(&self->works);
     ml_list_init(&self->lookups);
     ml_task_init(&self->stopped_task, report_stopped, self);
@@ -1293,8 +1293,8 @@ void ml_controller_free(struct ml_controller *self)
     ml_keys_forget_all_failures(&self->keys);
     ml_keys_forget_all_causes(&self->keys);
     ml_keys_fini(&self->keys);
-    ml_payer_drop_turns(&self->payer); /* of webhooks */
-    ml_payer_fini(&self->payer);
+    ml_cpu_account_drop_slices(&self->cpu_account); /* of webhooks */
+    ml_cpu_account_fini(&self->cpu_account);
     free(self->name);
     free(self);
 }
@@ -1362,7 +1362,7 @@ bool ml_controller_webhook(struct ml_controller *self, struct ml_webhook_target 
     const struct ml_revision *revision = self->current ? self->current : self->offered;
     if (!revision)
         return false;
-    *out = (struct ml_webhook_target){revision->script, revision->kinds[0], &self->payer};
+    *out = (struct ml_webhook_target){revision->script, revision->kinds[0], &self->cpu_account};
     return true;
 }
 

@@ -30,8 +30,8 @@ struct ml_controller {
     struct ml_workqueue *queue;
     struct ml_task pump; /* begins keys; the queue defers it when one is ready */
     struct ml_expectations *expectations;
-    struct ml_list lookups; /* of those that fight with this controller */
-    struct ml_payer payer;  /* of the CPU time that its script takes */
+    struct ml_list lookups;            /* of those that fight with this controller */
+    struct ml_cpu_account cpu_account; /* of the CPU time that its script takes */
     struct ml_enqueue_filter *filter;
     struct ml_read_sets *read_sets;
     struct ml_repeats index_failures; /* by message, for the log */

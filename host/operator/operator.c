@@ -277,7 +277,7 @@ struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
     self->services.recorder = ml_recorder_new(&recorder);
     self->services.script_memory.max = memory_of_all(opts->limits.memory_max);
     self->services.outbound = opts->outbound;
-    self->services.turns = ml_turns_new(opts->loop, !opts->virtual_time);
+    self->services.slices = ml_slices_new(opts->loop, !opts->virtual_time);
     self->services.authors = &self->authors;
     self->scripts = ml_scripts_new(&self->services, &opts->limits, opts->marker);
     ml_timer_init(&self->wall, opts->loop, check_wall_clock, self);
@@ -297,7 +297,7 @@ void ml_operator_free(struct ml_operator *self)
     ml_task_cancel(&self->no_lease);
     ml_timer_stop(&self->wall);
     ml_scripts_free(self->scripts);
-    ml_turns_free(self->services.turns);
+    ml_slices_free(self->services.slices);
     ml_authors_fini(&self->authors);
     ml_recorder_free(self->services.recorder);
     ml_informers_free(self->services.informers);

@@ -38,7 +38,7 @@ struct ml_reconcile {
     char *unfinished; /* why finalize is called again, or NULL */
     char *version;    /* the object's resourceVersion after the finalizer was added, or NULL */
     char *held;       /* the patch of the status, while the finalizer is added; or NULL */
-    struct ml_turn start;
+    struct ml_slice start;
     const struct ml_reconcile_handler *handler;
     void *context;
 };
@@ -60,7 +60,7 @@ void ml_reconcile_free(struct ml_reconcile *self)
         ml_script_cancel(self->run);
     if (self->writing)
         ml_writer_cancel(self->writing);
-    ml_turn_cancel(&self->start);
+    ml_slice_cancel(&self->start);
     ml_result_fini(&self->result);
     drop_sent(self);
     ml_object_unref(self->object);
@@ -742,11 +742,11 @@ struct ml_reconcile *ml_reconcile_start(struct ml_revision *revision, struct ml_
     self->call = call;
     self->handler = handler;
     self->context = context;
-    ml_turn_init(&self->start, start_script, self);
+    ml_slice_init(&self->start, start_script, self);
     if (!ml_call_runs_script(call))
         start_release(self);
     else
-        ml_turn_wait(&self->start, revision->payer);
+        ml_slice_wait(&self->start, revision->cpu_account);
     return self;
 }
 

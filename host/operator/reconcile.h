@@ -32,7 +32,7 @@ struct ml_reconcile_handler {
     bool (*lasts)(void *context);
 };
 
-/* Takes references of its own, and a turn to begin. `handler` is static. Its functions are called
+/* Takes references of its own, and a slice to begin. `handler` is static. Its functions are called
  * later, from the loop or from within a call into it, but never before this returns. */
 struct ml_reconcile *ml_reconcile_start(struct ml_revision *revision, struct ml_object *object,
                                         enum ml_reconcile_call call,

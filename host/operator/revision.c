@@ -63,7 +63,7 @@ static bool change_counts(const struct watched_kind *watched, const struct ml_ch
                (ml_object_diff(old, new, NULL) & declared->when) != 0;
     bool yes = true;
     struct ml_err err = ML_ERR_INIT;
-    if (ml_payer_may_ask(watched->revision->payer, WHEN_MAX_NS) &&
+    if (ml_cpu_account_may_ask(watched->revision->cpu_account, WHEN_MAX_NS) &&
         ml_script_when(watched->revision->script, watched_index(watched), old, new, &yes, &err) < 0)
         report_function_failed(watched, new, &err);
     return yes;
@@ -140,8 +140,8 @@ static void drop_unmapped(struct ml_revision *self)
 static void map_change_later(struct watched_kind *watched, const struct ml_change *change)
 {
     struct ml_revision *self = watched->revision;
-    if (!ml_turn_waits(&self->map_turn))
-        ml_turn_wait(&self->map_turn, self->payer);
+    if (!ml_slice_waits(&self->map_slice))
+        ml_slice_wait(&self->map_slice, self->cpu_account);
     if (self->unmapped_count == UNMAPPED_MAX) {
         self->concerns_all = true;
         drop_unmapped(self);
@@ -155,12 +155,12 @@ static void map_change_later(struct watched_kind *watched, const struct ml_chang
     self->unmapped_count++;
 }
 
-/* One change a turn. A watch function cannot wait for an index, so its turn does. */
-static void on_map_turn(void *context)
+/* One change a slice. A watch function cannot wait for an index, so its slice does. */
+static void on_map_slice(void *context)
 {
     struct ml_revision *self = context;
     if (!ml_script_index_work(self->script)) {
-        ml_turn_wait(&self->map_turn, self->payer);
+        ml_slice_wait(&self->map_slice, self->cpu_account);
         return;
     }
     if (self->concerns_all) {
@@ -174,7 +174,7 @@ static void on_map_turn(void *context)
     self->handler->mapped(self->context, &keys, &next->change);
     unmapped_free(self, next);
     if (self->unmapped_count > 0)
-        ml_turn_wait(&self->map_turn, self->payer);
+        ml_slice_wait(&self->map_slice, self->cpu_account);
 }
 
 /* In order: what waits goes first. */
@@ -182,8 +182,8 @@ static void map_change(struct watched_kind *watched, const struct ml_change *cha
                        struct ml_buf *keys)
 {
     struct ml_revision *self = watched->revision;
-    if (!ml_turn_waits(&self->map_turn) && !ml_script_index_pending(self->script) &&
-        ml_payer_may_ask(self->payer, MAP_MAX_NS))
+    if (!ml_slice_waits(&self->map_slice) && !ml_script_index_pending(self->script) &&
+        ml_cpu_account_may_ask(self->cpu_account, MAP_MAX_NS))
         add_mapped(watched, change, keys);
     else
         map_change_later(watched, change);
@@ -191,24 +191,25 @@ static void map_change(struct watched_kind *watched, const struct ml_change *cha
 
 /* ---- indexes ---- */
 
-static void on_index_turn(void *context)
+static void on_index_slice(void *context)
 {
     struct ml_revision *self = context;
     if (!ml_script_index_work(self->script))
-        ml_turn_wait(&self->index_turn, self->payer);
+        ml_slice_wait(&self->index_slice, self->cpu_account);
 }
 
-/* At once, if the script has not used up its share of the CPU; else in turns. Before the revision
+/* At once, if the script has not used up its share of the CPU; else in slices. Before the revision
  * is live, and after it is retired, whoever needs the indexes does the work. */
 static void update_indexes(struct watched_kind *watched, struct ml_object *old,
                            struct ml_object *new)
 {
     struct ml_revision *self = watched->revision;
     ml_script_index_change(self->script, watched_index(watched), old, new);
-    if (!self->live || !ml_script_index_pending(self->script) || ml_turn_waits(&self->index_turn))
+    if (!self->live || !ml_script_index_pending(self->script) || ml_slice_waits(&self->index_slice))
         return;
-    if (!ml_payer_may_ask(self->payer, WHEN_MAX_NS) || !ml_script_index_work(self->script))
-        ml_turn_wait(&self->index_turn, self->payer);
+    if (!ml_cpu_account_may_ask(self->cpu_account, WHEN_MAX_NS) ||
+        !ml_script_index_work(self->script))
+        ml_slice_wait(&self->index_slice, self->cpu_account);
 }
 
 static void on_index_failed(void *context, size_t kind, struct ml_object *object,
@@ -368,8 +369,8 @@ struct ml_revision *ml_revision_new(struct ml_services *services, struct ml_scri
     self->unsynced = count;
     ml_task_init(&self->ready_task, report_ready, self);
     ml_list_init(&self->unmapped);
-    ml_turn_init(&self->map_turn, on_map_turn, self);
-    ml_turn_init(&self->index_turn, on_index_turn, self);
+    ml_slice_init(&self->map_slice, on_map_slice, self);
+    ml_slice_init(&self->index_slice, on_index_slice, self);
     ml_script_on_index_failed(script, on_index_failed, self);
     for (size_t i = 0; i < count; i++) {
         struct watched_kind *watched = &self->watched[i];
@@ -382,18 +383,18 @@ struct ml_revision *ml_revision_new(struct ml_services *services, struct ml_scri
 }
 
 void ml_revision_live(struct ml_revision *self, struct ml_expectations *expectations,
-                      struct ml_payer *payer)
+                      struct ml_cpu_account *cpu_account)
 {
     ml_assert(self->unsynced == 0);
     const struct ml_script_binding binding = {
         .kinds = self->kinds,
         .informers = self->informers,
         .expectations = expectations,
-        .payer = payer,
+        .cpu_account = cpu_account,
     };
     ml_script_bind(self->script, &binding);
     self->expectations = expectations;
-    self->payer = payer;
+    self->cpu_account = cpu_account;
     self->live = true;
 }
 
@@ -409,8 +410,8 @@ void ml_revision_retire(struct ml_revision *self)
             ml_informer_unlisten(&watched->listener);
     }
     ml_task_cancel(&self->ready_task);
-    ml_turn_cancel(&self->map_turn);
-    ml_turn_cancel(&self->index_turn);
+    ml_slice_cancel(&self->map_slice);
+    ml_slice_cancel(&self->index_slice);
     drop_unmapped(self);
 }
 
@@ -437,7 +438,7 @@ void ml_revision_unref(struct ml_revision *self)
     if (!self || --self->refs > 0)
         return;
     ml_revision_retire(self);
-    /* A webhook that waits for its turn may still have the script: its reads fail from now on. */
+    /* A webhook that waits for its slice may still have the script: its reads fail from now on. */
     ml_script_bind(self->script, &(struct ml_script_binding){.kinds = NULL});
     for (size_t i = 0; i < self->declaration->kind_count; i++) {
         ml_informer_unlisten(&self->watched[i].listener);

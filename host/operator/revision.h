@@ -58,7 +58,7 @@ struct ml_revision {
     struct ml_informer **informers;
 
     struct ml_expectations *expectations; /* once live */
-    struct ml_payer *payer;               /* likewise */
+    struct ml_cpu_account *cpu_account;   /* likewise */
 
     /* For reconcile.c: */
     bool without_condition; /* the server does not take Reconciled */
@@ -75,8 +75,8 @@ struct ml_revision {
     struct ml_list unmapped;
     size_t unmapped_count;
     bool concerns_all; /* there were too many of those */
-    struct ml_turn map_turn;
-    struct ml_turn index_turn; /* works off what is pending in the indexes */
+    struct ml_slice map_slice;
+    struct ml_slice index_slice; /* works off what is pending in the indexes */
 };
 
 /* Takes over the caller's reference to `script`, which is a controller, and begins to look up its
@@ -86,10 +86,10 @@ struct ml_revision *ml_revision_new(struct ml_services *services, struct ml_scri
                                     int64_t number, const struct ml_revision_handler *handler,
                                     void *context);
 
-/* From now on it reports changes. `expectations` hold its writes, `payer` is charged for the CPU
- * time of its code. Both outlive it. */
+/* From now on it reports changes. `expectations` hold its writes, `cpu_account` is charged for the
+ * CPU time of its code. Both outlive it. */
 void ml_revision_live(struct ml_revision *revision, struct ml_expectations *expectations,
-                      struct ml_payer *payer);
+                      struct ml_cpu_account *cpu_account);
 
 /* Whose handler is called for the kind: the context of ml_revision_new. */
 void *ml_revision_context_of(const void *watched);

@@ -684,7 +684,7 @@ static void source_replace_refused(struct ml_source *self, const struct ml_load 
     }
 }
 
-/* ---- loading, in turns of the loop (state/turns.h), so that slow files hold up nobody ---- */
+/* ---- loading, in slices (state/slices.h), so that slow files hold up nobody ---- */
 
 /* A file that was refused and not edited since would most likely be refused again, and may use up
  * the time that is left for loading: it comes last. */
@@ -746,11 +746,11 @@ static void load_free(struct ml_load *load)
     free(load);
 }
 
-static void source_on_turn(void *context)
+static void source_on_slice(void *context)
 {
     struct ml_source *self = context;
     if (source_load_next(self)) {
-        ml_turn_wait(&self->turn, &self->payer);
+        ml_slice_wait(&self->slice, &self->cpu_account);
         return;
     }
     struct ml_load *done = ml_take(&self->load);
@@ -761,7 +761,7 @@ static void source_on_turn(void *context)
 
 static void source_on_idle(void *context)
 {
-    (void)context; /* whenever there is something to load, a turn waits */
+    (void)context; /* whenever there is something to load, a slice waits */
 }
 
 /* The set replaces one that is still being loaded; files that are already loaded and the same in
@@ -782,8 +782,8 @@ static void source_load(struct ml_source *self, const struct ml_files *files)
     self->load = ml_new(struct ml_load);
     ml_load_begin(self->load, files, &opts);
     source_sort_files(self, self->load);
-    if (!ml_turn_waits(&self->turn))
-        ml_turn_wait(&self->turn, &self->payer);
+    if (!ml_slice_waits(&self->slice))
+        ml_slice_wait(&self->slice, &self->cpu_account);
 }
 
 void ml_source_notify_files(struct ml_source *self, const struct ml_files *files)
@@ -838,9 +838,9 @@ void ml_scripts_add_source(struct ml_scripts *self, struct ml_source *source)
     source->scripts = self;
     source->trouble = ML_ERR_INIT;
     source->limits = self->limits;
-    source->limits.load_payer = &source->payer;
-    ml_payer_init(&source->payer, self->services->turns, source_on_idle, source);
-    ml_turn_init(&source->turn, source_on_turn, source);
+    source->limits.load_account = &source->cpu_account;
+    ml_cpu_account_init(&source->cpu_account, self->services->slices, source_on_idle, source);
+    ml_slice_init(&source->slice, source_on_slice, source);
     ml_timer_init(&source->missing, self->services->loop, source_remove_missing, source);
     source_open_last_good(source);
 }
@@ -849,7 +849,7 @@ void ml_scripts_add_source(struct ml_scripts *self, struct ml_source *source)
 static void source_stop(struct ml_source *self)
 {
     ml_timer_stop(&self->missing);
-    ml_turn_cancel(&self->turn);
+    ml_slice_cancel(&self->slice);
     load_free(ml_take(&self->load));
     load_free(ml_take(&self->before));
 }
@@ -858,7 +858,7 @@ static void source_free(struct ml_source *self)
 {
     char *name = self->name, *removed = self->removed;
     source_stop(self);
-    ml_payer_fini(&self->payer);
+    ml_cpu_account_fini(&self->cpu_account);
     ml_last_good_close(self->last_good);
     self->class->free(self);
     free(name);

@@ -29,12 +29,12 @@ struct ml_source {
 
     /* The rest is of scripts.c. */
     struct ml_scripts *scripts;
-    bool read;                      /* files came at least once */
-    bool loaded;                    /* a set was loaded at least once */
-    struct ml_err trouble;          /* why it could not be read when last tried */
-    struct ml_script_limits limits; /* with `payer` */
-    struct ml_payer payer;          /* of the CPU time of loading */
-    struct ml_turn turn;
+    bool read;                         /* files came at least once */
+    bool loaded;                       /* a set was loaded at least once */
+    struct ml_err trouble;             /* why it could not be read when last tried */
+    struct ml_script_limits limits;    /* with `cpu_account` */
+    struct ml_cpu_account cpu_account; /* of the CPU time of loading */
+    struct ml_slice slice;
     struct ml_load *load;    /* NULL: nothing is being loaded */
     struct ml_load *before;  /* the unfinished one that `load` replaced, or NULL */
     struct ml_timer missing; /* until controllers go whose file is gone: of a path in `dev` */

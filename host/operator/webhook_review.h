@@ -24,7 +24,7 @@ ML_NODISCARD bool ml_webhook_parse(struct ml_str path, enum ml_webhook *out_webh
 struct ml_webhook_target {
     struct ml_script *script;
     const struct ml_kind *kind; /* that it reconciles; NULL: it has not been looked up yet */
-    struct ml_payer *payer;     /* of its code; NULL: nobody pays */
+    struct ml_cpu_account *cpu_account; /* of its code; NULL: nobody pays */
 };
 
 struct ml_review;

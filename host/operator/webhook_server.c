@@ -26,8 +26,8 @@ struct call {
     char *path;
     const char *name; /* of the controller; in `path` */
     struct ml_review *review;
-    struct ml_payer *payer;
-    struct ml_turn turn;
+    struct ml_cpu_account *cpu_account;
+    struct ml_slice slice;
     struct ml_timer deadline;
     int64_t begun_ns;
     struct ml_metric *in_flight;
@@ -82,7 +82,7 @@ void ml_webhook_server_expect(struct ml_webhook_server *self,
 static void call_free(struct call *call)
 {
     ml_list_remove(&call->node);
-    ml_turn_cancel(&call->turn);
+    ml_slice_cancel(&call->slice);
     ml_timer_stop(&call->deadline);
     ml_metric_add(call->in_flight, -1);
     ml_review_free(call->review);
@@ -122,14 +122,14 @@ static void call_end(struct call *call, const struct ml_review_answer *answer)
     call_answer(call, answer->status, answer->content_type, answer->body);
 }
 
-static void on_call_turn(void *context)
+static void on_call_slice(void *context)
 {
     struct call *call = context;
     struct ml_review_answer answer;
     while (!ml_review_step(call->review, &answer)) {
-        if (ml_payer_may_go_on(call->payer))
+        if (ml_cpu_account_may_go_on(call->cpu_account))
             continue;
-        ml_turn_wait(&call->turn, call->payer);
+        ml_slice_wait(&call->slice, call->cpu_account);
         return;
     }
     call_end(call, &answer);
@@ -190,21 +190,21 @@ static void begin_call(struct ml_webhook_server *self, struct ml_http_exchange *
     call->exchange = exchange;
     call->path = ml_strdup(exchange->path);
     call->name = strrchr(call->path, '/') + 1;
-    call->payer = target->payer;
+    call->cpu_account = target->cpu_account;
     call->begun_ns = server_now(self);
     call->in_flight = ml_metric_with(self->in_flight, ml_metric_labels(call->path));
     ml_metric_add(call->in_flight, 1);
     ml_list_push(&self->calls, &call->node);
-    ml_turn_init(&call->turn, on_call_turn, call);
+    ml_slice_init(&call->slice, on_call_slice, call);
     ml_timer_init(&call->deadline, self->opts.loop, on_call_deadline, call);
     ml_timer_start(&call->deadline, deadline_of(exchange));
     exchange->closed = on_client_gone;
     exchange->context = call;
     call->review = ml_review_new(webhook, target->script, exchange->body);
-    if (ml_payer_may_go_on(call->payer))
-        on_call_turn(call);
+    if (ml_cpu_account_may_go_on(call->cpu_account))
+        on_call_slice(call);
     else
-        ml_turn_wait(&call->turn, call->payer);
+        ml_slice_wait(&call->slice, call->cpu_account);
 }
 
 static void on_request(void *context, struct ml_http_exchange *exchange)

@@ -1,8 +1,8 @@
 /* L6 operator. The HTTPS server of the scripts' webhooks: POST /default/NAME, /validate/NAME and
  * /convert/NAME, with a review of the API server. Each request is answered by one version of the
- * script, the one that is current when the request has arrived; its code runs in the turns of the
- * script's payer. Every replica serves, from the start on. The identity of the client does not
- * matter: a review changes nothing.
+ * script, the one that is current when the request has arrived; its code runs in slices of the
+ * script's CPU account. Every replica serves, from the start on. The identity of the client does
+ * not matter: a review changes nothing.
  *
  * Limits: 7 MiB of a request, as controller-runtime; 32 MiB of all requests under way together, and
  * of all answers that wait to be sent; an answer within the deadline that the API server names

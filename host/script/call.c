@@ -50,7 +50,7 @@ static int64_t end_code(struct ml_script *script, int status, enum script_deadli
     script->limit_hit = *out_deadline != DEADLINE_KEPT ? ML_LIMIT_CPU
                         : status == LUA_ERRMEM         ? ML_LIMIT_MEMORY
                                                        : ML_LIMIT_NONE;
-    ml_payer_charge(script->binding.payer, used_ns);
+    ml_cpu_account_charge(script->binding.cpu_account, used_ns);
     script->cpu_used_ns = used_ns;
     return used_ns;
 }

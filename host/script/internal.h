@@ -170,7 +170,7 @@ struct ml_run {
     /* The answer; the body lives only while the continuation runs. */
     struct ml_str body;
     struct ml_err *err;         /* NULL: success */
-    struct ml_turn turn;        /* waits for a turn of the payer, with: */
+    struct ml_slice slice;      /* waits, with: */
     struct ml_str kept;         /* a copy of the body, which counts as memory of the script */
     char what[SCRIPT_WHAT_MAX]; /* "create Pod default/x", for messages */
 

@@ -41,7 +41,7 @@ struct ml_script *script_new(struct ml_services *services, const struct ml_scrip
     script->services = services;
     script->limits = limits_with_defaults(limits);
     script_memory_init(script);
-    script->binding.payer = script->limits.load_payer;
+    script->binding.cpu_account = script->limits.load_account;
     script->thread.script = script;
     if (services)
         ml_random_init_child(&script->random, services->random);

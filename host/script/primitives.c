@@ -97,7 +97,7 @@ ML_RAISES static int host_base64_decode(lua_State *L)
 
 /* ---- YAML ---- */
 
-struct yaml_payer {
+struct yaml_account {
     struct ml_script *script;
     size_t charged;
     bool is_broke;
@@ -106,23 +106,23 @@ struct yaml_payer {
 /* Raises nothing: the reader has memory of its own. */
 static bool may_go_on(void *context, size_t held)
 {
-    struct yaml_payer *payer = context;
+    struct yaml_account *account = context;
     if (script_cpu_expired())
         return false;
-    if (held <= payer->charged)
+    if (held <= account->charged)
         return true;
-    size_t more = held - payer->charged + YAML_CHARGED;
-    payer->is_broke = !ml_budget_take(&payer->script->memory, more);
-    payer->charged += payer->is_broke ? 0 : more;
-    return !payer->is_broke;
+    size_t more = held - account->charged + YAML_CHARGED;
+    account->is_broke = !ml_budget_take(&account->script->memory, more);
+    account->charged += account->is_broke ? 0 : more;
+    return !account->is_broke;
 }
 
 /* Call after the work: raises what has ended it. */
-ML_RAISES static void settle(lua_State *L, const struct yaml_payer *payer)
+ML_RAISES static void settle(lua_State *L, const struct yaml_account *account)
 {
-    ml_budget_give(&payer->script->memory, payer->charged);
+    ml_budget_give(&account->script->memory, account->charged);
     script_cpu_check(L);
-    if (payer->is_broke)
+    if (account->is_broke)
         script_raise_out_of_memory(L);
 }
 
@@ -130,22 +130,22 @@ ML_RAISES static void settle(lua_State *L, const struct yaml_payer *payer)
 ML_RAISES static int host_yaml_encode(lua_State *L)
 {
     struct ml_buf *json = &script_of(L)->overlay, *out = clear_outgoing(L);
-    struct yaml_payer payer = {.script = script_of(L)};
-    const struct ml_yaml_watch watch = {may_go_on, &payer};
+    struct yaml_account account = {.script = script_of(L)};
+    const struct ml_yaml_watch watch = {may_go_on, &account};
     struct ml_err err;
     luaL_checkany(L, 1);
     script_encode(L, 1, "", json);
     out->len_max = 2 * SCRIPT_JSON_MAX;
     int r = ml_yaml_write(ml_buf_str(json), ML_YAML_SENTENCES, &watch, out, &err);
-    settle(L, &payer);
+    settle(L, &account);
     return r < 0 ? script_push_refusal(L, err.message) : push_outgoing(L);
 }
 
 /* Reads the one document of `text` into `out`. 0: there is none. */
-static int read_yaml(struct yaml_payer *payer, struct ml_str text, struct ml_buf *out,
+static int read_yaml(struct yaml_account *account, struct ml_str text, struct ml_buf *out,
                      struct ml_err *err)
 {
-    const struct ml_yaml_watch watch = {may_go_on, payer};
+    const struct ml_yaml_watch watch = {may_go_on, account};
     struct ml_yaml_stream stream;
     ml_yaml_stream_init(&stream, text);
     stream.watch = &watch;
@@ -165,12 +165,12 @@ ML_RAISES static int host_yaml_decode(lua_State *L)
 {
     struct ml_str text = script_check_str(L, 1);
     struct ml_buf *out = clear_outgoing(L);
-    struct yaml_payer payer = {.script = script_of(L)};
+    struct yaml_account account = {.script = script_of(L)};
     struct ml_err err;
     if (text.len > SCRIPT_YAML_MAX)
         return script_push_refusal(L, "it is larger than 1 MiB");
-    int r = read_yaml(&payer, text, out, &err);
-    settle(L, &payer);
+    int r = read_yaml(&account, text, out, &err);
+    settle(L, &account);
     if (r < 0)
         return script_push_refusal(L, err.message);
     if (r == 0)

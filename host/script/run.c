@@ -1,5 +1,5 @@
 /* A reconcile under way: its coroutine, the one request it waits for, and its result. An answer
- * resumes the coroutine at once, while its body is valid, or in a later turn with a copy.
+ * resumes the coroutine at once, while its body is valid, or in a later slice with a copy.
  */
 #include "script/run.h"
 #include "base/wipe.h"
@@ -140,7 +140,7 @@ static void run_end(struct ml_run *run)
         ml_expectations_cancel(run->thread.script->binding.expectations,
                                ml_object_key(run->thread.object));
     release_coroutine(run, false);
-    ml_turn_cancel(&run->turn);
+    ml_slice_cancel(&run->slice);
     drop_kept_body(run);
     free_values(&run->wanted);
     free_values(&run->generated);
@@ -390,15 +390,15 @@ static void keep_body(struct ml_run *run, struct ml_str body)
     run->kept = (struct ml_str){body.ptr ? ml_str_dup(body) : NULL, body.len};
 }
 
-/* The run waits for a turn in which no object of an index is pending; until then it uses its turns
- * to work these off. */
+/* The run waits for a slice in which no object of an index is pending; until then it uses its
+ * slices to work these off. */
 static bool run_waits_for_index(struct ml_run *run)
 {
     struct ml_script *script = run->thread.script;
     if (!run->waits_for_index)
         return false;
     if (!ml_script_index_work(script)) {
-        ml_turn_wait(&run->turn, script->binding.payer);
+        ml_slice_wait(&run->slice, script->binding.cpu_account);
         return true;
     }
     run->waits_for_index = false;
@@ -408,12 +408,12 @@ static bool run_waits_for_index(struct ml_run *run)
 
 void run_wait_for_index(struct ml_run *run)
 {
-    ml_assert(run->thread.script->binding.payer);
+    ml_assert(run->thread.script->binding.cpu_account);
     run->waits_for_index = true;
-    ml_turn_wait(&run->turn, run->thread.script->binding.payer);
+    ml_slice_wait(&run->slice, run->thread.script->binding.cpu_account);
 }
 
-/* The run got its turn. The kept body lives until the coroutine waits again, or the run ends. */
+/* The run got its slice. The kept body lives until the coroutine waits again, or the run ends. */
 static void run_goes_on(void *context)
 {
     struct ml_run *run = context;
@@ -434,11 +434,11 @@ static void run_got(struct ml_run *run, struct ml_str body, const struct ml_err 
     if (err && !handled) {
         ml_err_wrap(run->err, "%s", run->what);
         run_fail(run, ML_LIMIT_NONE);
-    } else if (ml_payer_may_go_on(script->binding.payer)) {
+    } else if (ml_cpu_account_may_go_on(script->binding.cpu_account)) {
         run_step(run);
     } else if (ml_budget_take(&script->memory, body.len)) {
         keep_body(run, body);
-        ml_turn_wait(&run->turn, script->binding.payer);
+        ml_slice_wait(&run->slice, script->binding.cpu_account);
     } else {
         ml_err_set(run_make_err(run), ML_ESCRIPT, "%s: no memory left for the answer", run->what);
         run_fail(run, ML_LIMIT_MEMORY);
@@ -467,10 +467,10 @@ static void on_cache_shows(void *context, struct ml_str key ML_UNUSED)
     struct ml_run *run = context;
     run->waits_for_cache = false;
     free(ml_take(&run->err));
-    if (ml_payer_may_go_on(run->thread.script->binding.payer))
+    if (ml_cpu_account_may_go_on(run->thread.script->binding.cpu_account))
         run_goes_on(run);
     else
-        ml_turn_wait(&run->turn, run->thread.script->binding.payer);
+        ml_slice_wait(&run->slice, run->thread.script->binding.cpu_account);
 }
 
 void run_wait_for_cache(struct ml_run *run, const struct ml_informer *informer)
@@ -579,7 +579,7 @@ static struct ml_run *start_run(struct ml_script *script, struct ml_object *obje
     run->done = done;
     run->context = context;
     run->cpu_left_ns = SCRIPT_CPU_IN_ALL * script->limits.run_cpu_ns;
-    ml_turn_init(&run->turn, run_goes_on, run);
+    ml_slice_init(&run->slice, run_goes_on, run);
     run->result.requeue_after_ns = run->result.requeue_at_ns = -1;
     if (acquire_coroutine(run) < 0) {
         finish_run_with_error(run, script->limit_hit);

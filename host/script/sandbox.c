@@ -268,7 +268,7 @@ int ml_script_load(struct ml_services *services, const struct ml_script_limits *
     else
         r = ml_err_set(err, ML_ESCRIPT, "the memory limit is too small for any script");
     script->files = NULL;
-    script->binding.payer = script->limits.load_payer = NULL;
+    script->binding.cpu_account = script->limits.load_account = NULL;
     if (r < 0) {
         add_file_place(file, err);
         script_free(script);

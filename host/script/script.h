@@ -22,8 +22,8 @@ struct ml_script_limits {
     int64_t run_cpu_ns;  /* between two waits of a reconcile; 10 times this in all; 0: 100 ms */
     size_t writes_max;   /* in one reconcile; 0: 64 */
     size_t reads_max;    /* in one reconcile; 0: 1000 */
-    struct ml_payer
-        *load_payer;            /* borrowed while it loads: of the CPU time of that; NULL: nobody */
+    struct ml_cpu_account
+        *load_account;          /* borrowed while it loads: of the CPU time of that; NULL: nobody */
     volatile uint64_t *at_work; /* has `version` while code of the script runs, and 0 otherwise;
                                    borrowed as long as the script lives; NULL: not set */
     uint64_t version;
@@ -120,7 +120,7 @@ struct ml_script_binding {
     const struct ml_kind *const *kinds;
     struct ml_informer *const *informers;
     struct ml_expectations *expectations;
-    struct ml_payer *payer; /* of the CPU time of its code; NULL: nobody */
+    struct ml_cpu_account *cpu_account; /* of the CPU time of its code; NULL: nobody */
 };
 
 void ml_script_bind(struct ml_script *script, const struct ml_script_binding *binding);
@@ -210,8 +210,8 @@ typedef void ml_script_done(void *context, struct ml_result *result);
  * finalizer is added to an object that does not carry it. Its log lines have `id`, borrowed until
  * it has ended, as reconcileID. The one exception from the rule for completions (ARCHITECTURE.md):
  * `done` may be called before this returns (it then returns NULL), because the call is already in a
- * turn of the loop. Call it in a turn of the binding's payer; the run itself waits for the turns in
- * which it continues. */
+ * turn of the loop. Call it in a slice of the binding's account; the run itself waits for the
+ * slices in which it continues. */
 struct ml_run *ml_script_reconcile(struct ml_script *script, struct ml_object *object,
                                    const char *id, ml_script_done *done, void *context);
 /* The same with finalize(object, ctx), for an object that is being deleted and carries the

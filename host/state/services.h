@@ -8,7 +8,7 @@
 #include "state/outbound.h"
 #include "state/recorder.h"
 #include "state/shard.h"
-#include "state/turns.h"
+#include "state/slices.h"
 
 struct ml_authors;
 
@@ -25,7 +25,7 @@ struct ml_services {
     struct ml_shard *shard; /* NULL: all keys are this replica's */
     bool standby;           /* another replica leads: caches are synced, nothing is reconciled */
     struct ml_budget_pool script_memory; /* of all scripts together */
-    struct ml_turns *turns;       /* gives turns to script code; NULL where no controller runs */
-    struct ml_authors *authors;   /* state/writer.h; NULL where nobody asks */
-    struct ml_outbound *outbound; /* of ctx.http; NULL: scripts ask nobody */
+    struct ml_slices *slices;            /* runs script code; NULL where no controller runs */
+    struct ml_authors *authors;          /* state/writer.h; NULL where nobody asks */
+    struct ml_outbound *outbound;        /* of ctx.http; NULL: scripts ask nobody */
 };

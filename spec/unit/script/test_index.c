@@ -8,8 +8,8 @@
 struct indexed {
     struct world w;
     struct ml_listener listener;
-    struct ml_turns *turns;
-    struct ml_payer payer;
+    struct ml_slices *slices;
+    struct ml_cpu_account cpu_account;
     size_t failures;
     char why[ML_ERR_MESSAGE_MAX];
 };
@@ -57,10 +57,11 @@ static void open_limited(struct indexed *self, const char *keys, const char *sel
         "local INDEX = moonloop.index(Pod, function(pod)\n%s\nend)\n%s", keys, list);
     *self = (struct indexed){.failures = 0};
     world_open_file(&self->w, text, selection, body, limits);
-    self->turns = ml_turns_new(self->w.loop, false);
-    ml_payer_init(&self->payer, self->turns, nothing_idle, NULL);
-    ml_script_bind(self->w.script, &(struct ml_script_binding){self->w.kinds, self->w.in,
-                                                               self->w.expectations, &self->payer});
+    self->slices = ml_slices_new(self->w.loop, false);
+    ml_cpu_account_init(&self->cpu_account, self->slices, nothing_idle, NULL);
+    ml_script_bind(self->w.script,
+                   &(struct ml_script_binding){self->w.kinds, self->w.in, self->w.expectations,
+                                               &self->cpu_account});
     ml_script_on_index_failed(self->w.script, on_failed, self);
     self->listener = (struct ml_listener){
         .change = on_change, .synced = on_synced, .context = self};
@@ -76,10 +77,10 @@ static void open_index(struct indexed *self, const char *keys, const char *body)
 static void close_all(struct indexed *self)
 {
     ml_informer_unlisten(&self->listener);
-    ml_payer_fini(&self->payer);
+    ml_cpu_account_fini(&self->cpu_account);
     ml_script_bind(self->w.script, &(struct ml_script_binding){self->w.kinds, self->w.in,
                                                                self->w.expectations, NULL});
-    ml_turns_free(self->turns);
+    ml_slices_free(self->slices);
     world_close(&self->w);
 }
 
