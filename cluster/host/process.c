@@ -438,7 +438,7 @@ static void on_shim_report(void *context)
         return;
     if (len != sizeof report) {
         process->end.code = process->pid ? 128 + SIGKILL : 128;
-        snprintf(process->end.message, sizeof process->end.message, "its keeper has gone");
+        snprintf(process->end.message, sizeof process->end.message, "its shim was killed");
         end_process(process);
     } else if (report.what == PROCESS_STARTED) {
         process->pid = report.value;

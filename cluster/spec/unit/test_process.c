@@ -115,7 +115,7 @@ static void test_process_is_killed_after_its_grace(void **state)
     }
 }
 
-/* The keeper's last report arrives even if the keeper leaves a command unread. */
+/* The shim's last report arrives even if the shim leaves a command unread. */
 static void test_process_tells_its_end_whatever_it_is_sent_meanwhile(void **state)
 {
     struct fixture *f = *state;
