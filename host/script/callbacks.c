@@ -193,7 +193,8 @@ ML_RAISES static int change_main(lua_State *L)
     return 0;
 }
 
-/* Runs in script_protect: validate, and moonloop.verdict, which makes an answer of its result. */
+/* Runs in script_protect: validate, and moonloop.validation, which makes an answer of its result.
+ */
 ML_RAISES static int validate_main(lua_State *L)
 {
     const struct hook_call *call = lua_touserdata(L, 1);

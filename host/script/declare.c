@@ -555,7 +555,7 @@ ML_RAISES static void declare_webhooks(lua_State *L, int definition)
         into->validates = script->validate_ref >= 0;
         declare_conversions(L, webhooks);
         declare_settings(L, webhooks);
-        script_push_library(L, "moonloop.verdict");
+        script_push_library(L, "moonloop.validation");
         lua_getfield(L, -1, "answer");
         script->answer_ref = luaL_ref(L, LUA_REGISTRYINDEX);
         lua_pop(L, 1);

@@ -15,7 +15,7 @@
 
 /* ---- the declaration ---- */
 
-/* "https://host:port", as moonloop/declared.lua leaves it. */
+/* "https://host:port", as moonloop/declarations.lua leaves it. */
 static bool is_origin(struct ml_str text)
 {
     if (!ml_str_starts(text, "https://") && !ml_str_starts(text, "http://"))

@@ -114,7 +114,7 @@ struct ml_script {
     int ctx_ref;
     int map_refs[SCRIPT_KINDS_MAX];
     int when_refs[SCRIPT_KINDS_MAX];
-    int default_ref, validate_ref, answer_ref; /* of webhooks; the last is moonloop.verdict's */
+    int default_ref, validate_ref, answer_ref; /* of webhooks; the last is moonloop.validation's */
     int to_refs[ML_SCRIPT_VERSIONS_MAX], from_refs[ML_SCRIPT_VERSIONS_MAX];
     int reconcile_line, finalize_line;
 

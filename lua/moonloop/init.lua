@@ -5,7 +5,7 @@ local _, host = ...
 local names = host.require "moonloop.names"
 local fields = host.require "moonloop.fields"
 local webhooks = host.require "moonloop.webhooks"
-local declarations = host.require "moonloop.declared"
+local declarations = host.require "moonloop.declarations"
 
 local M = {}
 

@@ -38,7 +38,7 @@ static const char *const roots[][2] = {
     {"result", "moonloop.result"},
     {"children", "moonloop.children"},
     {"webhooks", "moonloop.webhooks"},
-    {"verdict_of", "moonloop.verdict"},
+    {"validation", "moonloop.validation"},
     {"calendar", "moonloop.calendar"},
     {"cron", "moonloop.cron"},
     {"crypto", "moonloop.crypto"},
@@ -73,7 +73,8 @@ static const char fill_roots[] =
     "roots.globals, roots.moonloop, roots.time, roots.cjson = _ENV, moonloop, time, cjson\n"
     "roots.names, roots.result = require 'moonloop.names', require 'moonloop.result'\n"
     "roots.children = require 'moonloop.children'\n"
-    "roots.webhooks, roots.verdict_of = require 'moonloop.webhooks', require 'moonloop.verdict'\n"
+    "roots.webhooks, roots.validation = require 'moonloop.webhooks', require "
+    "'moonloop.validation'\n"
     "for _, name in ipairs { 'calendar', 'cron', 'crypto', 'base64', 'quantity', 'amount',\n"
     "  'natural', 'yaml' } do roots[name] = require('moonloop.' .. name) end\n"
     "roots.labels_module = require 'moonloop.labels'\n"
@@ -232,7 +233,7 @@ static void test_each_function_has_a_row_and_each_row_a_function(void **state)
 static const char largest[] =
     "local cjson, names, result = require 'cjson', require 'moonloop.names', "
     "require 'moonloop.result' local children = require 'moonloop.children' "
-    "local webhooks, verdict = require 'moonloop.webhooks', require 'moonloop.verdict' "
+    "local webhooks, validation = require 'moonloop.webhooks', require 'moonloop.validation' "
     "local calendar, cron = require 'moonloop.calendar', require 'moonloop.cron' "
     "local crypto, base64 = require 'moonloop.crypto', require 'moonloop.base64' "
     "local quantity, amount = require 'moonloop.quantity', require 'moonloop.amount' "
