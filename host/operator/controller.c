@@ -9,6 +9,8 @@
 #include "codec/json.h"
 #include "kube/object_diff.h"
 
+#include <stdio.h>
+
 /* Reconciles that were under way may still add finalizers, and a replica that stands by waits for
  * the one that acts: so the cache is looked at again and again. */
 #define REMOVAL_CHECK_NS (100 * ML_NS_PER_MS)
@@ -497,6 +499,7 @@ struct work {
     enum ml_priority priority;
     struct ml_live_read *live_read; /* before it, of a key whose cached object may be stale */
     struct ml_reconcile *reconcile; /* NULL: not yet */
+    char id[8 + 1];                 /* of the reconcile, in the log: hex digits */
     enum ml_reconcile_call call;
     const struct ml_revision *revision; /* that it runs */
     int64_t started_ns;
@@ -663,8 +666,7 @@ static void log_reconciled(const struct work *work, const struct ml_result *resu
     const struct ml_controller *self = work->controller;
     const struct ml_err *err = result->err;
     ml_debug(self->services->log, self->name, "reconciled", CONTROLLER_KEY_FIELDS(self, work->key),
-             ML_S("reconcileID", ml_reconcile_id(work->reconcile)),
-             ML_S(err ? "error" : "", err ? err->message : NULL),
+             ML_S("reconcileID", work->id), ML_S(err ? "error" : "", err ? err->message : NULL),
              ML_S(err ? "errorKind" : "", err ? ml_err_name(err->kind) : NULL),
              ML_S(work->cause ? "cause" : "", work->cause),
              ML_F("duration_ms", (double)took_ns / (double)ML_NS_PER_MS),
@@ -707,7 +709,7 @@ static void keep_reads(const struct work *work, const struct ml_result *result)
     bool is_current = work->revision == self->current;
     bool counts = result->outcome == ML_OUTCOME_OK && is_current;
     ml_read_sets_put(self->read_sets, work->key, counts ? result->reads : NULL,
-                     &result->read_versions, ml_reconcile_wrote_status(work->reconcile));
+                     &result->read_versions, result->wrote_status);
     if (is_current && object &&
         ml_read_sets_look(self->read_sets, self->current, object, &result->names)) {
         controller_note_cause(self, work->key, "changes", ML_STR(""));
@@ -733,10 +735,9 @@ static void end_run(struct work *work)
     controller_follow_verdict(self, work->key, &verdict);
 }
 
-static void finish_reconcile(struct work *work)
+static void finish_reconcile(struct work *work, const struct ml_result *result)
 {
     struct ml_controller *self = work->controller;
-    const struct ml_result *result = ml_reconcile_result(work->reconcile);
     int64_t took_ns = ml_clock_monotonic(self->services->clock) - work->started_ns;
     count_reconciled(&self->metrics, result, took_ns);
     log_reconciled(work, result, took_ns);
@@ -757,15 +758,17 @@ static void finish_reconcile(struct work *work)
 static void on_script_result(void *context, struct ml_result *result)
 {
     struct work *work = context;
-    if (ml_reconcile_ran(work->reconcile, result))
-        finish_reconcile(work);
+    const struct ml_result *end = ml_reconcile_ran(work->reconcile, result);
+    if (end)
+        finish_reconcile(work, end);
 }
 
 static void on_written(void *context, struct ml_str body, const struct ml_err *err)
 {
     struct work *work = context;
-    if (ml_reconcile_written(work->reconcile, body, err))
-        finish_reconcile(work);
+    const struct ml_result *end = ml_reconcile_written(work->reconcile, body, err);
+    if (end)
+        finish_reconcile(work, end);
 }
 
 static bool on_asked_if_lasting(void *context)
@@ -801,11 +804,12 @@ static void on_expectations_satisfied(void *context, struct ml_str key)
 static bool choose_call(const struct ml_controller *self, const struct ml_object *object,
                         enum ml_reconcile_call *out)
 {
-    bool carries = ml_finalizer_carries(self->current, object);
+    enum ml_finalizer finalizer = ml_finalizer_of(self->current, object);
+    bool carries = finalizer != ML_FINALIZER_NONE;
     bool finalizes = self->current->declaration->finalizes && !self->removal.on;
     if (carries && !finalizes)
         *out = ML_CALL_RELEASE;
-    else if (!ml_object_deleting(object) && ml_finalizer_is_former(self->current, object))
+    else if (!ml_object_deleting(object) && finalizer == ML_FINALIZER_FORMER)
         *out = ML_CALL_TAKE_OVER;
     else if (ml_object_deleting(object))
         *out = ML_CALL_FINALIZE;
@@ -833,13 +837,24 @@ static struct ml_object *prepare_key(struct ml_controller *self, struct ml_str k
     return NULL;
 }
 
+/* Unlike those of other processes, as the hash is seeded. The random seam is left alone: how many
+ * runs there were must not change the jitter of what else draws from it. */
+static void name_run(struct work *work)
+{
+    static uint64_t runs;
+    runs++;
+    snprintf(work->id, sizeof work->id, "%08x",
+             (unsigned)(ml_hash((struct ml_str){(const char *)&runs, sizeof runs}) & UINT32_MAX));
+}
+
 static void start_reconcile(struct work *work, struct ml_object *object)
 {
     struct ml_controller *self = work->controller;
     ml_enqueue_filter_begun(self->filter, work->key);
     work->revision = self->current;
-    work->reconcile = ml_reconcile_start(self->current, object, work->call, &reconcile_handler,
-                                         work);
+    name_run(work);
+    work->reconcile = ml_reconcile_start(self->current, object, work->call, work->id,
+                                         &reconcile_handler, work);
 }
 
 /* The cache is behind, which passes, or the server cannot show the object. */
@@ -968,8 +983,7 @@ static void cut_lost_work(struct work *work)
     if (work->reconcile) {
         ml_warn(self->services->log, self->name,
                 "another replica gets this object; ended between two writes",
-                CONTROLLER_KEY_FIELDS(self, work->key),
-                ML_S("reconcileID", ml_reconcile_id(work->reconcile)));
+                CONTROLLER_KEY_FIELDS(self, work->key), ML_S("reconcileID", work->id));
         ml_reconcile_free(ml_take(&work->reconcile));
         end_run(work);
     }
@@ -1162,7 +1176,7 @@ static bool find_carriers(struct ml_controller *self, bool enqueue)
     size_t cursor = 0;
     bool found = false;
     for (struct ml_object *object; (object = ml_store_next(store, &cursor));) {
-        if (!ml_finalizer_carries(self->current, object))
+        if (ml_finalizer_of(self->current, object) == ML_FINALIZER_NONE)
             continue;
         found = true;
         if (!enqueue)

@@ -9,14 +9,12 @@
 
 #include <stdio.h>
 
-#define ID_LEN 8 /* hex digits */
-
 /* Of the Event and the condition on an object whose finalize is not done. */
 #define REASON_UNFINISHED "Finalizing"
 
 struct ml_reconcile {
     struct ml_services *services; /* the revision's */
-    char id[ID_LEN + 1];
+    const char *id;               /* the caller's */
     struct ml_revision *revision; /* live, or it was when this began */
     struct ml_object *object;
     enum ml_reconcile_call call;
@@ -24,7 +22,6 @@ struct ml_reconcile {
     struct ml_writer_call *writing;
     enum { WRITES_STATUS, ADDS_FINALIZER, ENDS_FINALIZER } write; /* `writing`, or the last one */
     struct ml_result result; /* of the script, then of the reconcile */
-    bool wrote_status;
     /* Of the write of the status that is under way: */
     bool sends_condition;    /* with the condition Reconciled */
     size_t condition_place;  /* in the list of conditions, then */
@@ -75,25 +72,23 @@ void ml_reconcile_free(struct ml_reconcile *self)
 
 /* ---- the finalizer ---- */
 
-bool ml_finalizer_carries(const struct ml_revision *revision, const struct ml_object *object)
+enum ml_finalizer ml_finalizer_of(const struct ml_revision *revision,
+                                  const struct ml_object *object)
 {
     const struct ml_declaration *declaration = revision->declaration;
-    return ml_object_has_finalizers(object) &&
-           (ml_finalizers_have(object, ml_str_of(declaration->finalizer)) ||
-            ml_finalizers_have_any(object, declaration->former_finalizers));
-}
-
-bool ml_finalizer_is_former(const struct ml_revision *revision, const struct ml_object *object)
-{
-    return ml_object_has_finalizers(object) &&
-           ml_finalizers_have_any(object, revision->declaration->former_finalizers);
+    if (!ml_object_has_finalizers(object))
+        return ML_FINALIZER_NONE;
+    if (ml_finalizers_have_any(object, declaration->former_finalizers))
+        return ML_FINALIZER_FORMER;
+    bool own = ml_finalizers_have(object, ml_str_of(declaration->finalizer));
+    return own ? ML_FINALIZER_OWN : ML_FINALIZER_NONE;
 }
 
 /* The object has to carry it before something is written for it, and does not. */
 static bool lacks_finalizer(const struct ml_revision *revision, const struct ml_object *object)
 {
     return revision->declaration->finalizes && !ml_object_deleting(object) &&
-           !ml_finalizer_carries(revision, object);
+           ml_finalizer_of(revision, object) == ML_FINALIZER_NONE;
 }
 
 /* Adds or removes it, by a patch that fails with Conflict when the object has changed. */
@@ -474,7 +469,7 @@ static void write_status(struct ml_reconcile *self, struct ml_str patch)
         .key = ml_object_key(self->object),
     };
     self->result.writes++;
-    self->wrote_status = true;
+    self->result.wrote_status = true;
     struct ml_str condition = find_condition(patch);
     self->sends_condition = condition.len > 0;
     self->condition_place = condition.len > 0 ? place_of_condition(patch, condition) : 0;
@@ -624,9 +619,8 @@ static bool on_status_written(struct ml_reconcile *self, struct ml_str body,
     return self->condition_alone || !write_condition_alone(self);
 }
 
-bool ml_reconcile_written(struct ml_reconcile *self, struct ml_str body, const struct ml_err *err)
+static bool on_written(struct ml_reconcile *self, struct ml_str body, const struct ml_err *err)
 {
-    self->writing = NULL;
     switch (self->write) {
     case WRITES_STATUS:
         return on_status_written(self, body, err);
@@ -636,6 +630,13 @@ bool ml_reconcile_written(struct ml_reconcile *self, struct ml_str body, const s
         return on_finalizer_ended(self, err);
     }
     ML_UNREACHABLE();
+}
+
+const struct ml_result *ml_reconcile_written(struct ml_reconcile *self, struct ml_str body,
+                                             const struct ml_err *err)
+{
+    self->writing = NULL;
+    return on_written(self, body, err) ? &self->result : NULL;
 }
 
 /* ---- the run ---- */
@@ -684,16 +685,16 @@ static void take_result(struct ml_reconcile *self, struct ml_result *result)
     self->result = ml_result_take(result);
 }
 
-bool ml_reconcile_ran(struct ml_reconcile *self, struct ml_result *result)
+const struct ml_result *ml_reconcile_ran(struct ml_reconcile *self, struct ml_result *result)
 {
     self->run = NULL;
     take_result(self, result);
     if (self->result.finalized) {
         end_with_finalizer(self, false);
-        return false;
+        return NULL;
     }
     tell_unfinished(self);
-    return !write_result(self, result->status);
+    return write_result(self, result->status) ? NULL : &self->result;
 }
 
 static void start_script(void *context)
@@ -710,16 +711,6 @@ static void start_script(void *context)
         self->run = run;
 }
 
-/* Unlike those of other processes, as the hash is seeded. The random seam is left alone: how many
- * runs there were must not change the jitter of what else draws from it. */
-static void name_run(struct ml_reconcile *self)
-{
-    static uint64_t runs;
-    runs++;
-    snprintf(self->id, sizeof self->id, "%08x",
-             (unsigned)(ml_hash((struct ml_str){(const char *)&runs, sizeof runs}) & UINT32_MAX));
-}
-
 /* No code of the script runs. */
 static void start_release(struct ml_reconcile *self)
 {
@@ -731,12 +722,12 @@ static void start_release(struct ml_reconcile *self)
 }
 
 struct ml_reconcile *ml_reconcile_start(struct ml_revision *revision, struct ml_object *object,
-                                        enum ml_reconcile_call call,
+                                        enum ml_reconcile_call call, const char *id,
                                         const struct ml_reconcile_handler *handler, void *context)
 {
     struct ml_reconcile *self = ml_new(struct ml_reconcile);
     self->services = revision->services;
-    name_run(self);
+    self->id = id;
     self->revision = ml_revision_ref(revision);
     self->object = ml_object_ref(object);
     self->call = call;
@@ -750,22 +741,7 @@ struct ml_reconcile *ml_reconcile_start(struct ml_revision *revision, struct ml_
     return self;
 }
 
-const char *ml_reconcile_id(const struct ml_reconcile *self)
-{
-    return self->id;
-}
-
 bool ml_reconcile_writes(const struct ml_reconcile *self)
 {
     return self->writing || (self->run && ml_script_writes(self->run));
-}
-
-const struct ml_result *ml_reconcile_result(const struct ml_reconcile *self)
-{
-    return &self->result;
-}
-
-bool ml_reconcile_wrote_status(const struct ml_reconcile *self)
-{
-    return self->wrote_status;
 }

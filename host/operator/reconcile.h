@@ -32,27 +32,24 @@ struct ml_reconcile_handler {
     bool (*lasts)(void *context);
 };
 
-/* Takes references of its own, and a slice to begin. `handler` is static. Its functions are called
- * later, from the loop or from within a call into it, but never before this returns. */
+/* Takes references of its own, and a slice to begin. `id`: its reconcileID in the log, borrowed.
+ * `handler` is static. Its functions are called later, from the loop or from within a call into it,
+ * but never before this returns. */
 struct ml_reconcile *ml_reconcile_start(struct ml_revision *revision, struct ml_object *object,
-                                        enum ml_reconcile_call call,
+                                        enum ml_reconcile_call call, const char *id,
                                         const struct ml_reconcile_handler *handler, void *context);
-/* The script has ended: writes the status, or the finalizer. True: there is nothing to write, and
- * the reconcile has ended. False: `written` is called. */
-ML_NODISCARD bool ml_reconcile_ran(struct ml_reconcile *reconcile, struct ml_result *result);
-/* The write was answered. True: the reconcile has ended; false: another write has begun. */
-ML_NODISCARD bool ml_reconcile_written(struct ml_reconcile *reconcile, struct ml_str body,
-                                       const struct ml_err *err);
-/* How it has ended: what the script returned, or why its status could not be written. The write of
- * the status counts among `writes`. `finalized`: the finalizer was removed. `status`, `field`,
- * `version` and `traceback` are empty. */
-const struct ml_result *ml_reconcile_result(const struct ml_reconcile *reconcile);
-bool ml_reconcile_wrote_status(const struct ml_reconcile *reconcile);
+/* The script has ended: writes the status, or the finalizer. NULL: `written` is called. Else there
+ * was nothing to write, and the reconcile has ended: what the script returned, or why its status
+ * could not be written. The write of the status counts among `writes`. `finalized`: the finalizer
+ * was removed. `status`, `field`, `version` and `traceback` are empty. */
+ML_NODISCARD const struct ml_result *ml_reconcile_ran(struct ml_reconcile *reconcile,
+                                                      struct ml_result *result);
+/* The write was answered. NULL: another one has begun; else the reconcile has ended, as above. */
+ML_NODISCARD const struct ml_result *
+ml_reconcile_written(struct ml_reconcile *reconcile, struct ml_str body, const struct ml_err *err);
 
 /* As ml_script_writes; the write of the status counts. */
 bool ml_reconcile_writes(const struct ml_reconcile *reconcile);
-/* The reconcileID of this run in the log. */
-const char *ml_reconcile_id(const struct ml_reconcile *reconcile);
 /* After the end: logs a failure, if there was one and the failures in the record of the key say
  * that it has to be logged again; or that it is over, which the object is told as well if it was
  * told of the failure. `retry_ns`: until the next try; -1: not by itself. */
@@ -65,11 +62,17 @@ void ml_reconcile_free(struct ml_reconcile *reconcile);
  * that it cleans up after gets it before anything is written on its behalf: before the first write
  * of the script by script/finalizer.c, before a status here. An object keeps it until finalize
  * returned nothing, or its controller has no finalize any more (docs/decisions/0017).
- *
- * Does the object carry it, or one of a name that the controller had? */
-bool ml_finalizer_carries(const struct ml_revision *revision, const struct ml_object *object);
-/* One of a name that the controller had. These are taken off whenever the finalizer is written. */
-bool ml_finalizer_is_former(const struct ml_revision *revision, const struct ml_object *object);
+ */
+enum ml_finalizer {
+    ML_FINALIZER_NONE,
+    ML_FINALIZER_OWN,
+    ML_FINALIZER_FORMER, /* one of a name that the controller had, with its own or without. These
+                            are taken off whenever the finalizer is written */
+};
+
+/* The one that the object carries. */
+enum ml_finalizer ml_finalizer_of(const struct ml_revision *revision,
+                                  const struct ml_object *object);
 
 /* Reports a problem of an object to its author: an Event of type Warning on the object, from the
  * controller of that name. `reason` in CamelCase; `note` is cut as ml_event says. */

@@ -174,6 +174,7 @@ struct ml_result {
     int64_t requeue_at_ns;    /* wall clock; or -1 */
     const char *traceback;    /* of a Lua error, or NULL */
     size_t writes;            /* that it asked for */
+    bool wrote_status;        /* of a reconcile: among them is one of the status */
     enum ml_limit_hit limit;  /* that ended it */
     struct ml_str version; /* the object's resourceVersion, since the run has added the finalizer;
                               empty: it has not */
