@@ -31,7 +31,8 @@ enum moonloop_exit {
     MOONLOOP_EXIT_LOST_LEASE = 4,
 };
 
-/* All strings are borrowed until moonloop_new returns. NULL and 0 mean the default. */
+/* All strings and lists are borrowed until moonloop_free, the struct itself until moonloop_new
+ * returns. NULL and 0 mean the default. */
 struct moonloop_opts {
     const char *kubeconfig;        /* a file; default: $KUBECONFIG, in-cluster, ~/.kube/config */
     const char *context;           /* of the kubeconfig; default: its current-context */
@@ -92,7 +93,8 @@ struct moonloop_opts {
 
 const char *moonloop_version(void); /* "0.1.0" */
 
-/* Never NULL: moonloop_run reports invalid options. Free it in any case. */
+/* Never NULL: moonloop_run reports invalid options. Free it in any case. Keep what `opts` points to
+ * until then. */
 struct moonloop *moonloop_new(const struct moonloop_opts *opts);
 void moonloop_free(struct moonloop *host);
 

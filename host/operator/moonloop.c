@@ -29,13 +29,8 @@
 #define CONNECT_RETRY_MAX_NS  (2 * ML_NS_PER_S)
 #define DRAIN_SECONDS_DEFAULT 25
 
-#define OPT_TEXTS    17
-#define OPT_LISTS    4
-#define OPT_POINTERS (OPT_TEXTS + OPT_LISTS)
-
 struct moonloop {
-    struct moonloop_opts opts;       /* points to the copies */
-    void *opts_copies[OPT_POINTERS]; /* owned */
+    struct moonloop_opts opts; /* its strings are borrowed; no list is NULL */
     struct ml_err err;
     int exit_code;
 
@@ -73,48 +68,11 @@ struct moonloop {
 
 /* ---- the options ---- */
 
-/* Texts and list in one block; NULL becomes an empty list. */
-static const char *const *copy_list(const char *const *list)
+/* NULL is an empty list. */
+static const char *const *list_of(const char *const *given)
 {
-    size_t count = 0, bytes = 0;
-    for (; list && list[count]; count++)
-        bytes += strlen(list[count]) + 1;
-    const char **copy = ml_zalloc((count + 1) * sizeof *copy + bytes);
-    char *text = (char *)(copy + count + 1);
-    for (size_t i = 0; i < count; i++) {
-        copy[i] = text;
-        text = stpcpy(text, list[i]) + 1;
-    }
-    return copy;
-}
-
-/* The caller may free its own after moonloop_new. */
-static void own_opts(struct moonloop *self)
-{
-    struct moonloop_opts *opts = &self->opts;
-    const char **const texts[OPT_TEXTS] = {&opts->kubeconfig,
-                                           &opts->context,
-                                           &opts->metrics_bind_address,
-                                           &opts->health_probe_bind_address,
-                                           &opts->webhook_bind_address,
-                                           &opts->webhook_cert_dir,
-                                           &opts->webhook_url,
-                                           &opts->webhook_namespace,
-                                           &opts->webhook_service,
-                                           &opts->webhook_cert_secret,
-                                           &opts->state_dir,
-                                           &opts->log_format,
-                                           &opts->log_level,
-                                           &opts->leader_election_id,
-                                           &opts->leader_election_namespace,
-                                           &opts->http_proxy,
-                                           &opts->http_ca_file};
-    const char *const **const lists[OPT_LISTS] = {&opts->namespaces, &opts->scripts,
-                                                  &opts->scripts_configmaps, &opts->allow_http};
-    for (size_t i = 0; i < OPT_TEXTS; i++)
-        self->opts_copies[i] = (void *)(*texts[i] = ml_strdup(*texts[i]));
-    for (size_t i = 0; i < OPT_LISTS; i++)
-        self->opts_copies[OPT_TEXTS + i] = (void *)(*lists[i] = copy_list(*lists[i]));
+    static const char *const empty[] = {NULL};
+    return given ? given : empty;
 }
 
 /* Is this process one of several that hold Leases: with --leader-elect, or --shard? */
@@ -197,7 +155,10 @@ struct moonloop *moonloop_new(const struct moonloop_opts *opts)
 {
     struct moonloop *self = ml_new(struct moonloop);
     self->opts = *opts;
-    own_opts(self);
+    self->opts.namespaces = list_of(opts->namespaces);
+    self->opts.scripts = list_of(opts->scripts);
+    self->opts.scripts_configmaps = list_of(opts->scripts_configmaps);
+    self->opts.allow_http = list_of(opts->allow_http);
     self->err = ML_ERR_INIT;
     self->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (self->wake < 0)
@@ -693,7 +654,5 @@ void moonloop_free(struct moonloop *self)
     }
     ml_metrics_free(self->metrics);
     ml_close_fd(&self->wake);
-    for (size_t i = 0; i < OPT_POINTERS; i++)
-        free(self->opts_copies[i]);
     free(self);
 }
