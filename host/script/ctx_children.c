@@ -420,10 +420,17 @@ static void make_inventory_patch(struct ml_run *run, struct ml_str text)
         ml_json_end_object(&writer);
 }
 
+/* If the object is gone, the run ends with a Conflict, as fail_for_finalizer ends it. */
 ML_RAISES static int inventory_written(lua_State *L, int status ML_UNUSED,
                                        lua_KContext context ML_UNUSED)
 {
     struct ml_run *run = script_thread_of(L)->run;
+    if (run_failed_with(run, ML_ENOT_FOUND)) {
+        ml_err_wrap(run->err, "%s", run->what);
+        run->err->kind = ML_ECONFLICT;
+        run->abandoned = true;
+        return lua_yield(L, 0);
+    }
     if (run->err)
         return ctx_refuse_write(L, run->err);
     ctx_accept_write(run);

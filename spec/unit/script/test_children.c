@@ -409,6 +409,36 @@ static void test_only_marked_children_are_made_again(void **state)
     world_close(&w);
 }
 
+/* The list of the children that cannot be owned is a write to the object itself, which another one
+ * may have changed or deleted by now. */
+static void test_inventory_of_an_object_that_has_changed_or_gone_is_a_conflict(void **state)
+{
+    (void)state;
+    static const struct {
+        int status;
+        const char *reason;
+    } cases[] = {{409, "Conflict"}, {404, "NotFound"}};
+    for (size_t i = 0; i < ML_COUNT(cases); i++) {
+        struct world w;
+        struct told told;
+        open_world(
+            &w,
+            "local p = named 'far' p.metadata.namespace = 'other' return { children = { p } }\n"
+            "end, finalize = function() ",
+            NULL);
+        assert_non_null(world_start(&w, &told));
+        struct fake_call *call = fake_next(w.fake);
+        assert_non_null(strstr(call->body, "v1 Pod other/far"));
+        fake_refuse(call, cases[i].status, cases[i].reason, "sorry");
+        ml_loop_poll(w.loop);
+        expect_error(&told, "patch At default/x: sorry");
+        assert_int_equal(told.kind, ML_ECONFLICT);
+        assert_int_equal(unit_count(w.log.fd, "refused"), 0);
+        fake_expect_none(w.fake);
+        world_close(&w);
+    }
+}
+
 static void test_lists_that_are_none_are_refused_before_any_write(void **state)
 {
     (void)state;
@@ -598,6 +628,7 @@ int main(void)
         cmocka_unit_test(test_recreate_keeps_the_old_when_the_new_is_no_good),
         cmocka_unit_test(test_recreate_does_not_delete_what_has_gone_meanwhile),
         cmocka_unit_test(test_only_marked_children_are_made_again),
+        cmocka_unit_test(test_inventory_of_an_object_that_has_changed_or_gone_is_a_conflict),
         cmocka_unit_test(test_lists_that_are_none_are_refused_before_any_write),
         cmocka_unit_test(test_child_that_the_watch_may_leave_out_is_looked_up),
         cmocka_unit_test(test_children_of_a_selection_by_fields_are_refused),
