@@ -269,11 +269,27 @@ static void record_recreation(const struct ml_run *run, const char *why)
     ml_recorder_event(script->services->recorder, &event);
 }
 
+/* The child is not made again: logs first that the server refused to change it, "why" at index 3.
+ */
+ML_RAISES static int fail_recreation(lua_State *L)
+{
+    struct ml_run *run = script_thread_of(L)->run;
+    struct ml_err refusal = ML_ERR_INIT;
+    char what[sizeof run->what];
+    ml_err_set(&refusal, ML_EINVALID, "%s", luaL_checkstring(L, 3));
+    memcpy(what, run->what, sizeof what);
+    snprintf(run->what, sizeof run->what, "apply%s", strchr(what, ' '));
+    ctx_refuse_write(L, &refusal);
+    memcpy(run->what, what, sizeof what);
+    lua_settop(L, 3);
+    return ctx_refuse_write(L, run->err);
+}
+
 ML_RAISES static int old_deleted(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
 {
     struct ml_run *run = script_thread_of(L)->run;
     if (run->err && run->err->kind != ML_ENOT_FOUND)
-        return ctx_refuse_write(L, run->err);
+        return fail_recreation(L);
     ctx_accept_write(run);
     if (!run->err)
         record_recreation(run, luaL_checkstring(L, 3));
@@ -297,7 +313,7 @@ ML_RAISES static int new_checked(lua_State *L, int status ML_UNUSED, lua_KContex
     struct ml_run *run = script_thread_of(L)->run;
     struct write_target target;
     if (run->err && run->err->kind != ML_EALREADY_EXISTS)
-        return ctx_refuse_write(L, run->err);
+        return fail_recreation(L);
     ctx_check_object(L, luaL_checkstring(L, 2), &target);
     target.tracked = ctx_is_tracked(L, &target);
     const struct ml_object *old = run->err ? find_old(run, &target) : NULL;

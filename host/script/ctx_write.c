@@ -364,11 +364,14 @@ ML_RAISES static int child_is(lua_State *L, const char *state)
     return 1;
 }
 
-/* A refused child takes no write of the run: the children behind it get theirs in this run. */
+/* A refused child takes no write of the run: the children behind it get theirs in this run. The
+ * refusal of one that may be made again is logged when it is not (recreate_child). */
 ML_RAISES static int fail_apply(lua_State *L)
 {
     struct ml_run *run = script_thread_of(L)->run;
     run->writes -= is_child(L);
+    if (is_child(L) && lua_toboolean(L, 3) && run->err->kind == ML_EINVALID)
+        return ctx_fail(L, run->err);
     return ctx_refuse_write(L, run->err);
 }
 
@@ -508,7 +511,7 @@ ML_RAISES static int ctx_apply(lua_State *L)
 ML_RAISES int ctx_apply_child(lua_State *L)
 {
     struct ml_run *run = ctx_may_wait(L, "children");
-    lua_settop(L, 2);
+    lua_settop(L, 3);
     luaL_checkstring(L, 2);
     struct write_target target = check_applied(L);
     uint64_t hash = hash_of_body(L, &target);

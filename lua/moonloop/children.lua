@@ -105,8 +105,9 @@ end
 
 -- Applies one child. Returns "kept", "applied", "deleted", "leaving" or "full"; or nil and the error.
 local function carry_out_one(child, label)
-  local state, err = call(host.apply_child, child, label)
-  if err and err.kind == "Invalid" and host.is_recreate(child) then
+  local is_recreate = host.is_recreate(child)
+  local state, err = call(host.apply_child, child, label, is_recreate)
+  if is_recreate and err and err.kind == "Invalid" then
     return call(host.recreate_child, child, label, err.message)
   end
   return state, err

@@ -322,6 +322,7 @@ static void test_recreate_deletes_the_old_and_then_makes_the_new(void **state)
     world_answer(&w, call, 200, leaving);
     expect_outcome(&told, ML_OUTCOME_OK, ""); /* the script has not seen it yet */
     assert_int_equal(told.after_ns, 0);
+    assert_int_equal(unit_count(w.log.fd, "refused"), 0); /* all is well */
     assert_non_null(strstr(fake_next(w.fake)->body, "\"reason\":\"Recreating\""));
 
     world_event(&w, "MODIFIED", leaving); /* never two at once */
@@ -374,6 +375,11 @@ static void test_recreate_keeps_the_old_when_the_new_is_no_good(void **state)
     fake_refuse(fake_expect(w.fake, "POST", DRY_RUN), 422, "Invalid", "spec.x: Required value");
     ml_loop_poll(w.loop);
     expect_error(&told, "children: Pod default/a: Invalid: spec.x: Required value");
+    assert_int_equal(unit_count(w.log.fd, "a write of the script was refused"), 2);
+    assert_int_equal(unit_count(w.log.fd, "error=\"spec: Forbidden: may not change\""), 1);
+    assert_int_equal(unit_count(w.log.fd, "verb=\"apply\""), 1);
+    assert_int_equal(unit_count(w.log.fd, "error=\"spec.x: Required value\""), 1);
+    assert_int_equal(unit_count(w.log.fd, "verb=\"create\""), 1);
     fake_expect_none(w.fake);
     world_close(&w);
 }
