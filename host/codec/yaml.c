@@ -474,7 +474,7 @@ static double allowed_share(size_t reads)
 static int count_read(struct writer *writer, const struct ml_yaml_node *node)
 {
     size_t held = writer->members_capacity * sizeof writer->members[0] +
-                  writer->keys_capacity * KEY_BYTES + writer->out->capacity;
+                  writer->keys_capacity * KEY_BYTES;
     int r = go_on(writer->tree, held, writer->fault);
     writer->reads++;
     if (r < 0 || writer->alias_depth == 0)

@@ -27,7 +27,7 @@ ML_NODISCARD int ml_yaml_document(struct ml_str text, size_t json_max, struct ml
 
 /* Charges somebody for the reading or writing of a text: its author and the caller may take no more
  * than their share. `go_on` is asked for each document and node, with the bytes of memory that the
- * reader holds, or that the result has grown by; false ends the work with ML_ELIMIT. */
+ * work holds beside its result; false ends it with ML_ELIMIT. */
 struct ml_yaml_watch {
     bool (*go_on)(void *context, size_t held);
     void *context;

@@ -14,7 +14,6 @@ struct printer {
     enum ml_yaml_style style;
     const struct ml_yaml_watch *watch; /* NULL: nobody */
     struct ml_buf *out;
-    size_t capacity; /* of `out`, at the beginning */
     struct ml_err *err;
 };
 
@@ -184,7 +183,7 @@ static int put_value(struct printer *self, int indent, bool after_key)
 {
     struct ml_buf *out = self->out;
     bool is_list = self->reader.token == ML_JSON_ARRAY;
-    if (self->watch && !self->watch->go_on(self->watch->context, out->capacity - self->capacity))
+    if (self->watch && !self->watch->go_on(self->watch->context, 0))
         return ml_err_set(self->err, ML_ELIMIT, "the writing was ended");
     if (!is_list && self->reader.token != ML_JSON_OBJECT) {
         ml_buf_puts(out, after_key ? " " : "");
@@ -208,8 +207,7 @@ static int put_value(struct printer *self, int indent, bool after_key)
 int ml_yaml_write(struct ml_str json, enum ml_yaml_style style, const struct ml_yaml_watch *watch,
                   struct ml_buf *out, struct ml_err *err)
 {
-    struct printer self = {
-        .style = style, .watch = watch, .out = out, .capacity = out->capacity, .err = err};
+    struct printer self = {.style = style, .watch = watch, .out = out, .err = err};
     ml_json_reader_init(&self.reader, json, 0);
     ml_json_next(&self.reader);
     int r = put_value(&self, 0, false);

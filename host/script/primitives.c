@@ -99,9 +99,15 @@ ML_RAISES static int host_base64_decode(lua_State *L)
 
 struct yaml_account {
     struct ml_script *script;
+    size_t capacity; /* of script->outgoing at the beginning: charged by script_charge_work */
     size_t charged;
     bool is_broke;
 };
+
+static struct yaml_account account_of(struct ml_script *script)
+{
+    return (struct yaml_account){.script = script, .capacity = script->outgoing.capacity};
+}
 
 /* Raises nothing: the reader has memory of its own. */
 static bool may_go_on(void *context, size_t held)
@@ -109,6 +115,7 @@ static bool may_go_on(void *context, size_t held)
     struct yaml_account *account = context;
     if (script_cpu_expired())
         return false;
+    held += account->script->outgoing.capacity - account->capacity;
     if (held <= account->charged)
         return true;
     size_t more = held - account->charged + YAML_CHARGED;
@@ -117,11 +124,12 @@ static bool may_go_on(void *context, size_t held)
     return !account->is_broke;
 }
 
-/* Call after the work: raises what has ended it. */
+/* Call after the work: raises what has ended it, and charges what its result leaves behind. */
 ML_RAISES static void settle(lua_State *L, const struct yaml_account *account)
 {
     ml_budget_give(&account->script->memory, account->charged);
     script_cpu_check(L);
+    script_charge_work(L);
     if (account->is_broke)
         script_raise_out_of_memory(L);
 }
@@ -130,7 +138,7 @@ ML_RAISES static void settle(lua_State *L, const struct yaml_account *account)
 ML_RAISES static int host_yaml_encode(lua_State *L)
 {
     struct ml_buf *json = &script_of(L)->overlay, *out = clear_outgoing(L);
-    struct yaml_account account = {.script = script_of(L)};
+    struct yaml_account account = account_of(script_of(L));
     const struct ml_yaml_watch watch = {may_go_on, &account};
     struct ml_err err;
     luaL_checkany(L, 1);
@@ -165,7 +173,7 @@ ML_RAISES static int host_yaml_decode(lua_State *L)
 {
     struct ml_str text = script_check_str(L, 1);
     struct ml_buf *out = clear_outgoing(L);
-    struct yaml_account account = {.script = script_of(L)};
+    struct yaml_account account = account_of(script_of(L));
     struct ml_err err;
     if (text.len > SCRIPT_YAML_MAX)
         return script_push_refusal(L, "it is larger than 1 MiB");

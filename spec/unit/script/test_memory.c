@@ -252,6 +252,30 @@ static void test_memory_of_yaml_being_read_is_charged(void **state)
     }
 }
 
+/* The work space for the result is charged already, and stays when the text is read. */
+static void test_memory_of_yaml_is_charged_once(void **state)
+{
+    (void)state;
+    static const char *const bodies[] = {"yaml.decode('x: 5')", "yaml.encode { x = 5 }"};
+    for (size_t i = 0; i < ML_COUNT(bodies); i++) {
+        struct world w;
+        struct told told;
+        ML_AUTO_FREE char *body = ml_asprintf("local yaml = require 'moonloop.yaml'\n%s",
+                                              bodies[i]);
+        world_open_file(&w, "require 'moonloop.yaml'\n", "nil", body, NULL);
+        struct ml_budget *budget = ml_script_budget(w.script);
+        assert_non_null(ml_buf_reserve(&w.script->outgoing, 2 * MIB));
+        script_release_work(w.script, 4 * MIB);
+        size_t full = budget->max - ml_script_memory(w.script) - MIB;
+        ml_budget_force(budget, full);
+        world_start(&w, &told);
+        ml_budget_give(budget, full);
+        if (told.outcome != ML_OUTCOME_OK)
+            fail_msg("%s: %s", bodies[i], told.message);
+        world_close(&w);
+    }
+}
+
 /* The work spaces of the host grow beside a state that is nearly full: by the object that is
  * opened, and by the traceback of an error. They are kept only if there is room for them. */
 static void test_memory_of_work_spaces_stays_below_the_limit(void **state)
@@ -291,6 +315,7 @@ int main(void)
         cmocka_unit_test(test_memory_log_fields_and_events_leave_nothing),
         cmocka_unit_test(test_memory_of_what_was_applied_is_charged),
         cmocka_unit_test(test_memory_of_yaml_being_read_is_charged),
+        cmocka_unit_test(test_memory_of_yaml_is_charged_once),
         cmocka_unit_test(test_memory_of_work_spaces_stays_below_the_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
