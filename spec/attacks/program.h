@@ -20,7 +20,8 @@ enum program_expect {
 
 /* Something in the folder of scripts that is no script. */
 struct program_entry {
-    char what[16]; /* "fifo", "folder", "dangling", "zero", "huge", "socket", "loop", "locked" */
+    char what[16]; /* "fifo", "folder", "dangling", "loop", "zero", "random", "huge", "socket" or
+                    * "locked"; make_entry makes each */
     char name[64];
 };
 
