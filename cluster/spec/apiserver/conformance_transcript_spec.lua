@@ -1,4 +1,5 @@
 --- cluster/spec/conformance/lib/transcript.lua refuses answers that were recorded for another version of a scenario.
+local files = require "cluster.spec.conformance.lib.files"
 local scenario = require "cluster.spec.conformance.lib.scenario"
 local transcript = require "cluster.spec.conformance.lib.transcript"
 
@@ -43,5 +44,20 @@ describe("A recorded transcript", function()
       assert.is_nil(answers)
       assert.equal("was recorded from another version of its file", why)
     end
+  end)
+
+  it("is of another version once a file that a request sends changes", function()
+    local with_file = TEXT .. "\nPOST /api/v1/namespaces/$NS/widgets\n< fixtures/widget.yaml\n"
+    local content = "kind: Widget\n"
+    stub(files, "read", function()
+      return content
+    end)
+    finally(function()
+      files.read:revert()
+    end)
+    local before = transcript.fingerprint(scenario.parse("basics/one", with_file))
+    assert.equal(before, transcript.fingerprint(scenario.parse("basics/one", with_file)))
+    content = "kind: Gadget\n"
+    assert.not_equal(before, transcript.fingerprint(scenario.parse("basics/one", with_file)))
   end)
 end)

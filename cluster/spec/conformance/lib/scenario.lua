@@ -120,7 +120,7 @@ end
 --- The scenario that a text describes. Raises "name:line: why" when it cannot be read.
 ---@param name string "basics/create", what reports and recordings call it
 ---@param text string
----@return table scenario name, steps, and text: the lines without comments and blank lines
+---@return table scenario name, steps, and text: the lines without comments and blank lines, and the files
 function M.parse(name, text)
   local scenario = { name = name, steps = {} }
   local kept, number = {}, 0
@@ -131,6 +131,9 @@ function M.parse(name, text)
       local ok, problem = pcall(read_line, scenario, line, number)
       if not ok then
         error(("%s:%d: %s"):format(name, number, (tostring(problem):gsub("^[^:]+:%d+: ", ""))), 0)
+      end
+      if line:match("^< ") then
+        kept[#kept + 1] = scenario.steps[#scenario.steps].body .. "\n"
       end
     end
   end
