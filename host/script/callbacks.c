@@ -83,8 +83,8 @@ ML_RAISES static bool entry_to_key(lua_State *L)
     struct ml_str key = script_str(L, -1);
     if (!key.ptr)
         return false;
-    struct ml_str ns = ml_key_namespace(key);
-    return ml_name_valid(ml_key_name(key)) && (ns.len == 0 || ml_name_valid(ns));
+    return ml_name_valid(key) ||
+           (ml_name_valid(ml_key_namespace(key)) && ml_name_valid(ml_key_name(key)));
 }
 
 /* Runs in script_protect. */

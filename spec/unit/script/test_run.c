@@ -394,7 +394,12 @@ static void test_map_says_whom_a_change_concerns(void **state)
     } cases[] = {
         {"{\"to\":\"a/b\"}", 2, 0},
         {"{}", 0, 0},
+        {"{\"to\":\"b\"}", 2, 0},
         {"{\"to\":\"not a key\"}", 0, ML_ESCRIPT},
+        {"{\"to\":\"/b\"}", 0, ML_ESCRIPT},
+        {"{\"to\":\"a/\"}", 0, ML_ESCRIPT},
+        {"{\"to\":\"a/b/c\"}", 0, ML_ESCRIPT},
+        {"{\"to\":\"\"}", 0, ML_ESCRIPT},
     };
     struct world w;
     world_open(&w, "", NULL);
@@ -410,7 +415,7 @@ static void test_map_says_whom_a_change_concerns(void **state)
         assert_int_equal(ml_script_map(w.script, 2, pod, emit, &emitted, &err), cases[i].result);
         assert_int_equal(emitted.count, cases[i].count);
         if (emitted.count == 2) {
-            assert_string_equal(emitted.keys[0], "a/b");
+            assert_string_equal(emitted.keys[0], i == 0 ? "a/b" : "b");
             assert_string_equal(emitted.keys[1], "n/m");
         }
         if (cases[i].result)
