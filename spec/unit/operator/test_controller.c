@@ -168,6 +168,22 @@ static void test_controller_owner_is_asked_for_before_a_child_is_made_again(void
     accept(world, only_write(world), 15, "at 1700000002");
 }
 
+/* Another replica leads by the time that the server has shown the object. */
+static void test_controller_that_may_not_act_any_more_begins_no_run(void **state)
+{
+    struct world *world = *state;
+    tell(world, stamper, NULL);
+    reply_no_parts(world);
+    accept(world, only_write(world), 11, "at 1700000000");
+    part_changes(world, "ADDED", 12, "test.dev");
+    accept(world, only_write(world), 13, "at 1700000001");
+    part_changes(world, "DELETED", 14, "test.dev");
+    world->services.standby = true;
+    fake_reply(ml_take(&world->live_read), 200, "{\"metadata\":{\"uid\":\"ua\"}}");
+    ml_loop_poll(world->loop);
+    assert_int_equal(world->write_count, 0);
+}
+
 /* Only the newest run's timer counts. */
 static void test_controller_timer_of_an_earlier_run_is_taken_back(void **state)
 {
@@ -468,6 +484,7 @@ int main(void)
         SCRIPTS_TEST(test_controller_object_that_is_going_is_left_alone),
         SCRIPTS_TEST(test_controller_owner_hears_of_its_children_and_of_none_else),
         SCRIPTS_TEST(test_controller_owner_is_asked_for_before_a_child_is_made_again),
+        SCRIPTS_TEST(test_controller_that_may_not_act_any_more_begins_no_run),
         SCRIPTS_TEST(test_controller_timer_of_an_earlier_run_is_taken_back),
         SCRIPTS_TEST(test_controller_failure_is_logged_once_per_doubling_of_its_pause),
         SCRIPTS_TEST(test_controller_success_ends_a_failure),
