@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,21 +26,35 @@ type livesServer struct {
 
 	mu      sync.Mutex
 	version uint64
-	watches map[string]chan []byte // of ats and pods
+	events  map[string][]lifeEvent // of ats and pods
+	changed chan struct{}          // closed at the next event
 	done    int
 	over    chan struct{}
 }
 
-// eventsMax is more than there are of one life.
-const eventsMax = 8
+type lifeEvent struct {
+	version uint64
+	text    []byte
+}
 
-// change makes a new version of an object and sends it to its watch, in the order of the versions.
+func newLivesServer(count int, service time.Duration) *livesServer {
+	return &livesServer{
+		service: service, count: count, version: 1 << 20,
+		events:  map[string][]lifeEvent{},
+		changed: make(chan struct{}), over: make(chan struct{}),
+	}
+}
+
+// change makes a new version of an object, and keeps its event for each watch that begins before it.
 func (s *livesServer) change(plural, event string, object func(version uint64) []byte) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.version++
 	made := object(s.version)
-	s.watches[plural] <- fmt.Appendf(nil, `{"type":%q,"object":%s}`+"\n", event, made)
+	text := fmt.Appendf(nil, `{"type":%q,"object":%s}`+"\n", event, made)
+	s.events[plural] = append(s.events[plural], lifeEvent{s.version, text})
+	close(s.changed)
+	s.changed = make(chan struct{})
 	return made
 }
 
@@ -53,17 +68,39 @@ func (s *livesServer) changeAt(event string, number int, phase string) []byte {
 	return s.change("ats", event, func(version uint64) []byte { return appendAt(nil, number, version, phase) })
 }
 
+// since gives the events after a version, and what is closed when there are more.
+func (s *livesServer) since(plural string, version uint64) ([]lifeEvent, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	events := s.events[plural]
+	from := sort.Search(len(events), func(i int) bool { return events[i].version > version })
+	return events[from:], s.changed
+}
+
+// watch sends what came after the resourceVersion, and ends after timeoutSeconds, as a real server does: the next
+// watch goes on from there.
 func (s *livesServer) watch(w http.ResponseWriter, r *http.Request, plural string) {
+	version, _ := strconv.ParseUint(r.URL.Query().Get("resourceVersion"), 10, 64)
+	var end <-chan time.Time
+	if seconds, err := strconv.Atoi(r.URL.Query().Get("timeoutSeconds")); err == nil {
+		end = time.After(time.Duration(seconds) * time.Second)
+	}
 	flusher := http.NewResponseController(w)
 	_ = flusher.Flush()
 	for {
+		events, changed := s.since(plural, version)
+		for _, event := range events {
+			if _, err := w.Write(event.text); err != nil || flusher.Flush() != nil {
+				return
+			}
+			version = event.version
+		}
 		select {
 		case <-r.Context().Done():
 			return
-		case text := <-s.watches[plural]:
-			if _, err := w.Write(text); err != nil || flusher.Flush() != nil {
-				return
-			}
+		case <-end:
+			return
+		case <-changed:
 		}
 	}
 }
@@ -176,17 +213,12 @@ func (s *livesServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // runLives serves until it is ended.
 func runLives(args []string) error {
-	s := &livesServer{version: 1 << 20, over: make(chan struct{})}
 	set := flag.NewFlagSet("lives", flag.ExitOnError)
 	kubeconfig := set.String("kubeconfig", "", "file to write, once it serves")
-	set.IntVar(&s.count, "count", 1000, "how many Ats")
-	set.DurationVar(&s.service, "service", 300*time.Microsecond, "how long a write takes")
+	count := set.Int("count", 1000, "how many Ats")
+	service := set.Duration("service", 300*time.Microsecond, "how long a write takes")
 	_ = set.Parse(args)
-	s.watches = map[string]chan []byte{
-		"ats":  make(chan []byte, eventsMax*s.count),
-		"pods": make(chan []byte, eventsMax*s.count),
-	}
-	return serveTLS(s, *kubeconfig)
+	return serveTLS(newLivesServer(*count, *service), *kubeconfig)
 }
 
 // runBegin has a server of that kind make its Ats, and waits until all are DONE.
