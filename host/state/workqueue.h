@@ -28,8 +28,8 @@ struct ml_workqueue_opts {
     struct ml_keys *keys;       /* outlives the queue, which keeps a part of each record */
     struct ml_metrics *metrics; /* workqueue_* with the label name; NULL: none */
     const char *name;
-    /* The owner's: deferred when a key is added to a priority that had none ready, and canceled with
-     * the queue. */
+    /* The owner's: deferred when a key is added to a priority that had none ready, and canceled
+     * with the queue. */
     struct ml_task *ready;
 };
 
