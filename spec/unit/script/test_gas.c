@@ -25,6 +25,8 @@ static void expect_held(const char *const *attacks, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         int64_t used_ns = measure(attacks[i]);
+        if (used_ns > 2 * DEADLINE_NS) /* once more: a virtual machine's CPU clock may leap */
+            used_ns = ML_MIN(used_ns, measure(attacks[i]));
         if (used_ns > 2 * DEADLINE_NS)
             fail_msg("%d ms of CPU with a deadline of %d ms: %s", (int)(used_ns / ML_NS_PER_MS),
                      (int)(DEADLINE_NS / ML_NS_PER_MS), attacks[i]);
