@@ -16,6 +16,16 @@ static void add_error_place(const struct ml_script *script, struct ml_err *err)
         ml_err_wrap(err, "%.*s", (int)len - 2, script->place);
 }
 
+/* The kind of an error that the script raised, and that a call of ctx gave it. Of those that pass
+ * by themselves a script gets Network and Timeout alone, of ctx.http: the run then fails as one
+ * does for a server that is away. Not with the kind itself, which means that the API server is
+ * away. */
+static int kind_of_raised(const struct script_failure *failure)
+{
+    bool passes = failure->kind == ML_ENETWORK || failure->kind == ML_ETIMEOUT;
+    return passes ? ML_EUNAVAILABLE : ML_ESCRIPT;
+}
+
 /* Fills `err` from the error value on top of the main thread: one line that begins with its place.
  * Never calls __tostring, as no deadline holds here. */
 static int describe_error(struct ml_script *script, int status, struct ml_err *err)
@@ -25,7 +35,7 @@ static int describe_error(struct ml_script *script, int status, struct ml_err *e
     if (status == LUA_ERRMEM)
         script_out_of_memory(script, err);
     else if (failure)
-        ml_err_set(err, ML_ESCRIPT, "%s", failure->text);
+        ml_err_set(err, kind_of_raised(failure), "%s", failure->text);
     else if (lua_type(L, -1) == LUA_TSTRING)
         ml_err_set(err, ML_ESCRIPT, "%s", lua_tostring(L, -1));
     else

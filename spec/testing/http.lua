@@ -16,6 +16,10 @@ function modes.post(_, ctx)
   return ctx.http { method = "POST", url = ORIGIN:upper(), body = cjson.encode { name = "a" } }
 end
 
+function modes.raise(...)
+  return assert(modes.get(...))
+end
+
 -- "bad 3": the third wrong request.
 local bad = {
   { },

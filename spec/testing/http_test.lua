@@ -57,6 +57,30 @@ describe("ctx.http", function()
     assert.equal("GET https://billing.example.com: Network: connection refused", status.message)
   end)
 
+  it("leaves no trace of a failure that the script raises and that passes within five seconds", function()
+    answer(function()
+      if #asked < 4 then
+        return nil, "connection refused"
+      end
+      return { status = 200 }
+    end)
+    reconcile "raise"
+    world.advance "2s"
+    local status = world.get(Thing, "a").status
+    assert.equal(200, status.status)
+    assert.is_nil(status.conditions)
+    assert.same({}, world.events(Thing))
+  end)
+
+  it("reports a failure that the script raises and that does not pass", function()
+    answer(function() return nil, "connection refused" end)
+    reconcile "raise"
+    world.advance "20s"
+    local events = world.events(Thing)
+    assert.equal("ReconcileFailed", events[1].reason)
+    assert.matches("Network: connection refused", events[1].note)
+  end)
+
   it("says what a test lacks", function()
     assert.matches("this test has no server", reconcile("get").message)
   end)
