@@ -1,4 +1,5 @@
 --- How controllers read and write: each gets its own table of an object, and errors are raised.
+local event = require "cluster.event"
 local host = require "cluster.host"
 local label_selector = require "cluster.apiserver.selector.label_selector"
 
@@ -237,26 +238,8 @@ function M.new(server, controller)
 
   --- An Event on an object; one of no namespace has it in "default".
   function api.event(object, type, reason, message)
-    local now, meta = host.timestamp(), object.metadata
-    local namespace = meta.namespace or "default"
-    ask("POST", registry.path(registry:find("", "v1", "events"), namespace), {
-      apiVersion = "v1",
-      kind = "Event",
-      metadata = { name = ("%s.%016x"):format(meta.name, host.random(math.maxinteger)), namespace = namespace },
-      involvedObject = {
-        apiVersion = object.apiVersion, kind = object.kind, name = meta.name, namespace = meta.namespace,
-        uid = meta.uid, resourceVersion = meta.resourceVersion,
-      },
-      type = type,
-      reason = reason,
-      message = message,
-      count = 1,
-      firstTimestamp = now,
-      lastTimestamp = now,
-      source = { component = controller },
-      reportingComponent = controller,
-      reportingInstance = "",
-    })
+    local body = event.new(object, type, reason, message, controller)
+    ask("POST", registry.path(registry:find("", "v1", "events"), body.metadata.namespace), body)
   end
 
   return api

@@ -3,6 +3,7 @@
 ---   local kubelet = require("cluster.kubelet").new(server, { runtime = fake.new() })
 ---   kubelet:start()
 local connections = require "cluster.kubelet.connections"
+local event_body = require "cluster.event"
 local heartbeat = require "cluster.kubelet.heartbeat"
 local host = require "cluster.host"
 local kubelet_server = require "cluster.kubelet.server"
@@ -138,30 +139,9 @@ end
 
 --- An Event on a pod.
 function M:event(pod, type, reason, message, component)
-  local now = host.timestamp()
-  local meta = pod.metadata
-  self:call("POST", ("/api/v1/namespaces/%s/events"):format(meta.namespace), {
-    apiVersion = "v1",
-    kind = "Event",
-    metadata = { name = ("%s.%016x"):format(meta.name, host.random(math.maxinteger)), namespace = meta.namespace },
-    involvedObject = {
-      apiVersion = "v1",
-      kind = "Pod",
-      name = meta.name,
-      namespace = meta.namespace,
-      uid = meta.uid,
-      resourceVersion = meta.resourceVersion,
-    },
-    reason = reason,
-    message = message,
-    type = type,
-    count = 1,
-    firstTimestamp = now,
-    lastTimestamp = now,
-    source = { component = component or "kubelet", host = NODE },
-    reportingComponent = component or "kubelet",
-    reportingInstance = NODE,
-  })
+  local about = { apiVersion = "v1", kind = "Pod", metadata = pod.metadata }
+  self:call("POST", ("/api/v1/namespaces/%s/events"):format(pod.metadata.namespace),
+    event_body.new(about, type, reason, message, component or "kubelet", NODE))
 end
 
 
