@@ -169,11 +169,6 @@ enum ml_limit_hit ml_script_limit_hit(const struct ml_script *script)
     return script->limit_hit;
 }
 
-size_t ml_script_memory(const struct ml_script *script)
-{
-    return script->memory.used;
-}
-
 void ml_script_bind(struct ml_script *script, const struct ml_script_binding *binding)
 {
     script->binding = *binding;

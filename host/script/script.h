@@ -109,7 +109,6 @@ void ml_script_unref(struct ml_script *script); /* at the last one, all runs mus
 const struct ml_declaration *ml_script_declaration(const struct ml_script *script);
 /* Did loading use this file (as entry or by require)? Then a change of it reloads this script. */
 bool ml_script_loaded_file(const struct ml_script *script, struct ml_str name);
-size_t ml_script_memory(const struct ml_script *script); /* bytes in use, for metrics */
 /* The budget for data that the host holds for the script: requests that are sent for the script
  * name it. Lives as long as the script. */
 struct ml_budget *ml_script_budget(struct ml_script *script);

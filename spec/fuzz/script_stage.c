@@ -84,8 +84,8 @@ static void check_step(struct stage *stage, const char *step, int64_t since, int
         stage->slowest_ns = over;
         stage->slowest = step;
     }
-    if (stage->script && ml_script_memory(stage->script) > stage->limits.memory_max)
-        stage_found("%s: %zu bytes of %zu are in use", step, ml_script_memory(stage->script),
+    if (stage->script && ml_script_budget(stage->script)->used > stage->limits.memory_max)
+        stage_found("%s: %zu bytes of %zu are in use", step, ml_script_budget(stage->script)->used,
                     stage->limits.memory_max);
 }
 

@@ -560,7 +560,7 @@ static struct cost cost_of(const char *statements, char *(*answer)(void))
     if (run && told.count == 0)
         ml_script_cancel(run);
     struct cost cost = {.cpu_ns = ML_MAX(first_ns, second_ns),
-                        .memory = ml_script_memory(w.script)};
+                        .memory = ml_script_budget(w.script)->used};
     snprintf(cost.end, sizeof cost.end, "%s", told.message);
     world_close(&w);
     return cost;

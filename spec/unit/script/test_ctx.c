@@ -400,13 +400,13 @@ static void test_runs_wait_side_by_side(void **state)
         ML_AUTO_FREE char *want = ml_asprintf("{\"v\":%zu}", n);
         expect_outcome(&told[n - 1], ML_OUTCOME_OK, want);
     }
-    size_t memory = ml_script_memory(w.script);
+    size_t memory = ml_script_budget(w.script)->used;
     for (int round = 0; round < 200; round++) { /* coroutines serve again, nothing piles up */
         assert_non_null(world_start(&w, &told[0]));
         world_answer(&w, fake_next(w.fake), 200, "{\"data\":{\"v\":1}}");
         expect_outcome(&told[0], ML_OUTCOME_OK, "{\"v\":1}");
     }
-    assert_in_range(ml_script_memory(w.script), 1, 2 * memory);
+    assert_in_range(ml_script_budget(w.script)->used, 1, 2 * memory);
     world_close(&w);
 }
 

@@ -57,7 +57,7 @@ static void test_ensure_waits_for_the_cache_as_long_as_it_takes(void **state)
     struct world w;
     struct told told;
     world_open(&w, "return { status = { uid = assert(ctx.ensure(pod(at))).metadata.uid } }", NULL);
-    size_t before = ml_script_memory(w.script);
+    size_t before = ml_script_budget(w.script)->used;
     assert_non_null(world_start(&w, &told));
     struct fake_call *call = fake_next(w.fake);
     struct ml_buf pod = ML_BUF_INIT;
@@ -65,7 +65,7 @@ static void test_ensure_waits_for_the_cache_as_long_as_it_takes(void **state)
     start[strlen(start) - 1] = '\0';
     ml_buf_printf(&pod, "%s,\"big\":\"%0*d\"}", start, 500000, 0);
     world_answer(&w, call, 201, ml_buf_cstr(&pod));
-    assert_true(ml_script_memory(w.script) > before + 500000);
+    assert_true(ml_script_budget(w.script)->used > before + 500000);
     ml_clock_fake_advance(&w.clock, 9 * ML_NS_PER_S);
     ml_loop_poll(w.loop);
     assert_int_equal(told.count, 0);

@@ -76,10 +76,10 @@ static void test_finalizer_holds_back_the_very_write(void **state)
                "local it = pod(at)\nit.spec = { of = at.metadata.finalizers and 'b' or 'a' }\n"
                "ctx.create(it)\nend, finalize = function(at, ctx)\n",
                NULL);
-    size_t before = ml_script_memory(w.script);
+    size_t before = ml_script_budget(w.script)->used;
     assert_non_null(world_start(&w, &told));
     struct fake_call *add = expect_add(&w);
-    assert_true(ml_script_memory(w.script) > before);
+    assert_true(ml_script_budget(w.script)->used > before);
     set_metadata(&w, "\"finalizers\":[\"moonloop.dev/at\"]");
     assert_non_null(world_start(&w, &other));
     assert_non_null(strstr(fake_next(w.fake)->body, "{\"of\":\"b\"}"));

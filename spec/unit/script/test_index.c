@@ -297,7 +297,7 @@ static void test_index_that_needs_too_much_memory_answers_nothing_wrong(void **s
     assert_int_equal(self.failures, 1);
     assert_non_null(strstr(self.why, "at.lua:11: moonloop.index holds nothing any more: out of"));
     expect_error(&self, "the index of Pod needs more memory than the script has");
-    assert_true(ml_script_memory(self.w.script) < (size_t)500 * 1024);
+    assert_true(ml_script_budget(self.w.script)->used < (size_t)500 * 1024);
     close_all(&self);
 }
 

@@ -45,7 +45,7 @@ static void test_load_controller_is_declared(void **state)
     }
     assert_true(ml_script_loaded_file(script, ML_STR("at.lua")));
     assert_false(ml_script_loaded_file(script, ML_STR("other.lua")));
-    assert_in_range(ml_script_memory(script), 10000, 400000);
+    assert_in_range(ml_script_budget(script)->used, 10000, 400000);
     ml_script_unref(ml_script_ref(script));
     ml_script_unref(script);
 }

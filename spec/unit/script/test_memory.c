@@ -21,7 +21,7 @@ static size_t start_many(struct world *w, struct many *many)
     size_t most = 0;
     for (size_t i = 0; i < RUNS; i++) {
         many->run[i] = world_start(w, &many->told[i]);
-        most = ML_MAX(most, ml_script_memory(w->script));
+        most = ML_MAX(most, ml_script_budget(w->script)->used);
     }
     return most;
 }
@@ -88,7 +88,7 @@ static void test_memory_answers_on_their_way_are_charged(void **state)
         struct fake_call *call = fake_next(w.fake);
         fake_head(call, 200);
         taken += fake_piece(call, piece);
-        most = ML_MAX(most, ml_script_memory(w.script));
+        most = ML_MAX(most, ml_script_budget(w.script)->used);
     }
     ml_loop_poll(w.loop);
     assert_in_range(taken, 10, 16);
@@ -108,7 +108,7 @@ static void test_memory_statuses_are_bounded(void **state)
     assert_int_equal(told.count, 1);
     assert_int_equal(told.outcome, ML_OUTCOME_ERROR);
     assert_string_equal(told.message, "at.lua:12: status: larger than 1024 KiB as JSON");
-    assert_in_range(ml_script_memory(w.script), 1, 4 * MIB);
+    assert_in_range(ml_script_budget(w.script)->used, 1, 4 * MIB);
     world_close(&w);
     world_open(&w, "return { status = { text = ('x'):rep(1000 * 1024) } }", NULL);
     world_start(&w, &told);
@@ -173,7 +173,7 @@ static void test_memory_garbage_makes_room(void **state)
     for (int i = 0; i < 20; i++) {
         world_start(&w, &told);
         assert_int_equal(told.outcome, ML_OUTCOME_OK);
-        assert_in_range(ml_script_memory(w.script), 1, 16 * MIB);
+        assert_in_range(ml_script_budget(w.script)->used, 1, 16 * MIB);
     }
     world_close(&w);
 }
@@ -216,9 +216,9 @@ static void test_memory_of_what_was_applied_is_charged(void **state)
         for (int i = 0; i < 60; i++)
             world_answer(&w, fake_next(w.fake), 200, "{\"metadata\":{\"resourceVersion\":\"7\"}}");
         assert_int_equal(told.outcome, ML_OUTCOME_OK);
-        before = round == 0 ? ml_script_memory(w.script) : before;
+        before = round == 0 ? ml_script_budget(w.script)->used : before;
     }
-    assert_true(ml_script_memory(w.script) > before + (size_t)2340 * 64);
+    assert_true(ml_script_budget(w.script)->used > before + (size_t)2340 * 64);
     world_close(&w);
 }
 
@@ -266,7 +266,7 @@ static void test_memory_of_yaml_is_charged_once(void **state)
         struct ml_budget *budget = ml_script_budget(w.script);
         assert_non_null(ml_buf_reserve(&w.script->outgoing, 2 * MIB));
         script_release_work(w.script, 4 * MIB);
-        size_t full = budget->max - ml_script_memory(w.script) - MIB;
+        size_t full = budget->max - ml_script_budget(w.script)->used - MIB;
         ml_budget_force(budget, full);
         world_start(&w, &told);
         ml_budget_give(budget, full);
@@ -288,14 +288,14 @@ static void test_memory_of_work_spaces_stays_below_the_limit(void **state)
     struct ml_budget *budget = ml_script_budget(w.script);
     for (int opened = 0; opened < 2; opened++) {
         struct ml_buf *grows = opened ? &w.script->opened : &w.script->traceback;
-        size_t full = budget->max - ml_script_memory(w.script) - 1000;
+        size_t full = budget->max - ml_script_budget(w.script)->used - 1000;
         ml_budget_force(budget, full);
         assert_non_null(ml_buf_reserve(grows, SCRIPT_WORK_KEPT - 1));
         if (opened)
             script_release_opened(w.script);
         else
             script_release_work(w.script, SCRIPT_WORK_KEPT);
-        assert_in_range(ml_script_memory(w.script), 1, budget->max);
+        assert_in_range(ml_script_budget(w.script)->used, 1, budget->max);
         ml_budget_give(budget, full);
     }
     world_start(&w, &told);

@@ -279,7 +279,7 @@ static void test_sandbox_state_goes_on_after_its_memory_limit(void **state)
         "t.lua", "for i = 1, 100 do local s = ('x'):rep(1000000) end return {}", &limits, &err);
     if (!script) /* garbage does not count */
         fail_msg("%s", err.message);
-    assert_in_range(ml_script_memory(script), 1, limits.memory_max);
+    assert_in_range(ml_script_budget(script)->used, 1, limits.memory_max);
     ml_script_unref(script);
 }
 

@@ -138,7 +138,7 @@ static size_t size_of_state(const struct world *w)
 {
     lua_gc(w->script->L, LUA_GCCOLLECT, 0);
     lua_gc(w->script->L, LUA_GCCOLLECT, 0); /* what the first one has only marked */
-    return ml_script_memory(w->script);
+    return ml_script_budget(w->script)->used;
 }
 
 /* Runs it so often that there were CALLS calls, `each` of them in a run. Returns 1 if it grew. */
