@@ -10,7 +10,7 @@ scenario_operators() {
   for file in database database_parts database_engines rediscluster tenant; do
     cp "reconcilers/$file.lua" "$work/operators"
   done
-  dev_start --pods fake --apply crds --apply crds/samples/tenant.yaml
+  dev_start --pods fake --max-pods 10000 --apply crds --apply crds/samples/tenant.yaml
   operators_start "$subject"
   operators_make "$count" apis/cache.example.com/v1/namespaces/default/redisclusters '"cache.example.com/v1"' \
     RedisCluster '{"size":1}'
