@@ -1,9 +1,9 @@
 /* Sends on from the machine whatever pods send to addresses outside of the cluster.
  *
  * Connections: a raw socket gets each SYN that a pod sends outside; the kernel has dropped it,
- * as nothing listens there. The machine connects to where it goes. Then a socket, a door, listens
- * at that address and port, the SYN is sent once more, and each connection that the door accepts
- * goes to the relay, with the machine's connection.
+ * as nothing listens there. The machine connects to where it goes. Then a listener is opened
+ * at that address and port, the SYN is sent once more, and each connection that the listener
+ * accepts goes to the relay, with the machine's connection.
  *
  * Datagrams: a raw socket gets each one that a pod sends outside; for each pair of a pod's port
  * and a place outside, a flow, the machine has a connected socket, so that answers come from that
@@ -487,13 +487,13 @@ struct ml_egress {
     struct ml_relay *relay;
     int tcp, icmp; /* raw */
     struct ml_loop_watch *tcp_watch;
-    struct ml_list attempts, doors;
+    struct ml_list attempts, listeners;
     size_t attempt_count;
     struct datagrams *datagrams;
 };
 
 /* Listens at a place outside, for connections that wait to be accepted there. */
-struct door {
+struct listener {
     struct ml_list node;
     struct ml_egress *egress;
     struct in_addr address;
@@ -512,24 +512,24 @@ struct attempt {
     int target; /* the machine's socket */
     struct event *connect_event;
     struct ml_timer expiry;
-    struct door *door; /* NULL: not connected yet */
+    struct listener *listener; /* NULL: not connected yet */
 };
 
 /* ---- ends ---- */
 
-static void door_free(struct door *door)
+static void listener_free(struct listener *listener)
 {
-    ml_loop_watch_free(door->watch);
-    ml_close_fd(&door->fd);
-    ml_list_remove(&door->node);
-    free(door);
+    ml_loop_watch_free(listener->watch);
+    ml_close_fd(&listener->fd);
+    ml_list_remove(&listener->node);
+    free(listener);
 }
 
 static void attempt_free(struct attempt *attempt)
 {
-    struct door *door = attempt->door;
-    if (door && --door->waiting == 0)
-        door_free(door);
+    struct listener *listener = attempt->listener;
+    if (listener && --listener->waiting == 0)
+        listener_free(listener);
     if (attempt->connect_event)
         event_free(attempt->connect_event);
     ml_timer_stop(&attempt->expiry);
@@ -556,7 +556,7 @@ static void refuse(struct attempt *attempt, int problem)
     attempt_free(attempt);
 }
 
-/* ---- doors ---- */
+/* ---- listeners ---- */
 
 static struct attempt *attempt_at(struct ml_egress *egress, const struct egress_flow *flow)
 {
@@ -566,52 +566,53 @@ static struct attempt *attempt_at(struct ml_egress *egress, const struct egress_
     return NULL;
 }
 
-static void pass_on(const struct door *door, int fd, const struct sockaddr_in *client)
+static void pass_on(const struct listener *listener, int fd, const struct sockaddr_in *client)
 {
     const struct egress_flow flow = {.pod = client->sin_addr,
                                      .pod_port = client->sin_port,
-                                     .outside = door->address,
-                                     .outside_port = door->port};
-    struct attempt *attempt = attempt_at(door->egress, &flow);
-    if (!attempt || attempt->door != door) {
+                                     .outside = listener->address,
+                                     .outside_port = listener->port};
+    struct attempt *attempt = attempt_at(listener->egress, &flow);
+    if (!attempt || attempt->listener != listener) {
         close(fd);
         return;
     }
     event_free(ml_take(&attempt->connect_event)); /* before its descriptor is another's */
-    ml_relay_join(door->egress->relay, fd, attempt->target);
+    ml_relay_join(listener->egress->relay, fd, attempt->target);
     attempt->target = -1;
     attempt_free(attempt);
 }
 
-/* Frees the door, too. */
-static void refuse_all(struct door *door)
+/* Frees the listener, too. */
+static void refuse_all(struct listener *listener)
 {
-    struct ml_egress *egress = door->egress;
-    size_t left = door->waiting;
+    struct ml_egress *egress = listener->egress;
+    size_t left = listener->waiting;
     ml_list_each_entry (struct attempt, attempt, &egress->attempts)
-        if (left && attempt->door == door) {
+        if (left && attempt->listener == listener) {
             left--;
             refuse(attempt, ECONNRESET);
         }
 }
 
-static void on_door(void *context)
+static void on_listener(void *context)
 {
-    struct door *door = context;
+    struct listener *listener = context;
     struct sockaddr_in client;
     socklen_t len = sizeof client;
-    int fd = accept4(door->fd, (struct sockaddr *)&client, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int fd = accept4(listener->fd, (struct sockaddr *)&client, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0)
-        pass_on(door, fd, &client);
+        pass_on(listener, fd, &client);
     else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
-        refuse_all(door);
+        refuse_all(listener);
 }
 
-static struct door *door_to(struct ml_egress *egress, const struct egress_flow *flow)
+static struct listener *listener_at(struct ml_egress *egress, const struct egress_flow *flow)
 {
-    ml_list_each_entry (struct door, door, &egress->doors)
-        if (door->address.s_addr == flow->outside.s_addr && door->port == flow->outside_port)
-            return door;
+    ml_list_each_entry (struct listener, listener, &egress->listeners)
+        if (listener->address.s_addr == flow->outside.s_addr &&
+            listener->port == flow->outside_port)
+            return listener;
     const struct ml_pod_socket spec = {.type = SOCK_STREAM,
                                        .address = flow->outside,
                                        .port = ntohs(flow->outside_port),
@@ -623,12 +624,12 @@ static struct door *door_to(struct ml_egress *egress, const struct egress_flow *
         ml_close_fd(&fd);
         return NULL;
     }
-    struct door *door = ml_new(struct door);
-    *door = (struct door){
+    struct listener *listener = ml_new(struct listener);
+    *listener = (struct listener){
         .egress = egress, .address = flow->outside, .port = flow->outside_port, .fd = fd};
-    door->watch = ml_loop_watch_fd(egress->loop, door->fd, on_door, door);
-    ml_list_push(&egress->doors, &door->node);
-    return door;
+    listener->watch = ml_loop_watch_fd(egress->loop, listener->fd, on_listener, listener);
+    ml_list_push(&egress->listeners, &listener->node);
+    return listener;
 }
 
 /* ---- attempts ---- */
@@ -644,13 +645,13 @@ static void on_connected(evutil_socket_t fd, short what, void *context)
         problem = errno;
     if (!problem && !ml_relay_has_room(egress->relay))
         problem = ECONNRESET;
-    struct door *door = problem ? NULL : door_to(egress, &attempt->flow);
-    if (!door) {
+    struct listener *listener = problem ? NULL : listener_at(egress, &attempt->flow);
+    if (!listener) {
         refuse(attempt, problem ? problem : ECONNRESET);
         return;
     }
-    attempt->door = door;
-    door->waiting++;
+    attempt->listener = listener;
+    listener->waiting++;
     ml_timer_start(&attempt->expiry, ADMITTED_NS);
     send_syn(egress->tcp, &attempt->flow, attempt->syn, attempt->syn_len);
 }
@@ -714,7 +715,7 @@ int ml_egress_new(struct ml_loop *loop, struct ml_pod_network *network, struct m
     *egress = (struct ml_egress){
         .loop = loop, .network = network, .relay = relay, .tcp = -1, .icmp = -1};
     ml_list_init(&egress->attempts);
-    ml_list_init(&egress->doors);
+    ml_list_init(&egress->listeners);
     if (open_raw_socket(network, IPPROTO_TCP, &egress->tcp, err) < 0 ||
         open_raw_socket(network, IPPROTO_ICMP, &egress->icmp, err) < 0 ||
         datagrams_new(loop, network, egress->icmp, &egress->datagrams, err) < 0) {
@@ -730,7 +731,7 @@ void ml_egress_free(struct ml_egress *egress)
 {
     if (!egress)
         return;
-    while (!ml_list_empty(&egress->attempts)) /* doors go with their last attempt */
+    while (!ml_list_empty(&egress->attempts)) /* listeners go with their last attempt */
         attempt_free(ml_container_of(egress->attempts.next, struct attempt, node));
     datagrams_free(egress->datagrams);
     ml_loop_watch_free(egress->tcp_watch);

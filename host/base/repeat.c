@@ -13,8 +13,10 @@ bool ml_repeat_failed(struct ml_repeat *self, struct ml_str text, int64_t now_ns
 {
     uint64_t hash = ml_hash(text);
     if (self->failures == 0 || self->text != hash)
-        *self = (struct ml_repeat){
-            .text = hash, .since_ns = now_ns, .quiet_until_ns = now_ns, .told = self->told};
+        *self = (struct ml_repeat){.text = hash,
+                                   .since_ns = now_ns,
+                                   .quiet_until_ns = now_ns,
+                                   .is_reported = self->is_reported};
     self->failures++;
     if (now_ns < self->quiet_until_ns)
         return false;

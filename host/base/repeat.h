@@ -12,7 +12,7 @@ struct ml_repeat {
     uint64_t text; /* its hash */
     int64_t failures;
     int64_t since_ns, quiet_until_ns;
-    bool told; /* the caller's: others than the log know of it, until it is over */
+    bool is_reported; /* to others than the log: somebody must learn when it is over */
 };
 
 /* A failure with that text at `now_ns` of the monotonic clock. True: log it. */

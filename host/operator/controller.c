@@ -870,7 +870,7 @@ static void on_live_read_failed(struct work *work, const struct ml_err *err)
         return;
     }
     ML_AUTO_FREE char *note = ml_asprintf("the object cannot be read: %s", err->message);
-    repeat->told = true;
+    repeat->is_reported = true;
     ml_object_warning(self->services, self->name, ml_revision_kind(self->current), object,
                       "ReconcileFailed", note);
     if (ml_repeat_failed(repeat, ml_str_of(note), ml_clock_monotonic(self->services->clock)))

@@ -40,7 +40,7 @@ struct field_rate {
     int64_t changed_ns; /* by a run; 0: never */
     int64_t pause_ns;   /* 0: it is not slowed */
     bool own;           /* of the object that is reconciled */
-    bool explained, in_conflict, counted;
+    bool explained, in_conflict, counted_this_run;
     bool fights;                /* a conflict was counted */
     bool soft;                  /* each change was explained: the pause does not grow */
     uint64_t other, last_other; /* the values of the conflict, and of the one before; 0: none */
@@ -53,7 +53,7 @@ struct field_rate {
 struct field_rates {
     struct field_rate *list;
     size_t len;
-    bool counted;            /* this run, among those of other keys (struct common_rates) */
+    bool counted_this_run;   /* among those of other keys (struct common_rates) */
     int64_t paused_until_ns; /* no run begins before; monotonic */
 };
 
@@ -155,9 +155,9 @@ static struct field_rate *rate_get(struct field_rates *rates, struct field_ref r
  * changes. */
 static void field_rates_begin_run(struct field_rates *rates, bool due)
 {
-    rates->counted = false;
+    rates->counted_this_run = false;
     for (size_t i = 0; i < rates->len; i++) {
-        rates->list[i].counted = false;
+        rates->list[i].counted_this_run = false;
         rates->list[i].explained |= due;
     }
 }
@@ -305,9 +305,9 @@ static bool fill_common(struct common_rates *common, struct field_rates *rates,
     rate->self_ns[1] = rate->self_ns[0];
     rate->self_ns[0] = now_ns;
     all->changed_ns = now_ns;
-    if (!is_new || !is_restless || rates->counted)
+    if (!is_new || !is_restless || rates->counted_this_run)
         return false;
-    rates->counted = true;
+    rates->counted_this_run = true;
     return field_rates_fill(&all->empty_ns, SELF_NS, FREE_CHANGES * SELF_NS, now_ns);
 }
 
@@ -331,7 +331,7 @@ static struct field_verdict field_rates_count(struct field_rates *rates,
     struct field_verdict verdict = {false, false, NULL, 0};
     int64_t cost_ns = change->cause == FIELD_CAUSE_OTHER ? 1 : SELF_NS;
     struct field_rate *rate = rate_get(rates, change->ref, cost_ns, now_ns);
-    if (!rate || rate->counted)
+    if (!rate || rate->counted_this_run)
         return verdict;
     forget_after_peace(rate, now_ns);
     bool conflict = is_conflict(rate, change->ref);
@@ -341,7 +341,7 @@ static struct field_verdict field_rates_count(struct field_rates *rates,
         over |= fill_common(common, rates, rate, change, now_ns);
     if (conflict)
         note_other_side(rate);
-    rate->counted = true;
+    rate->counted_this_run = true;
     rate->in_conflict = rate->explained = false;
     rate->own = change->own;
     rate->ref = change->ref;

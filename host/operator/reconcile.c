@@ -244,7 +244,7 @@ static void tell_recovery(const struct ml_reconcile *self, const struct ml_repea
      * Event for each object. */
     const struct ml_event warning = event_of(self, true);
     bool is_told = self->takes_back ||
-                   (was->told && ml_recorder_shows(self->services->recorder, &warning));
+                   (was->is_reported && ml_recorder_shows(self->services->recorder, &warning));
     if (is_told && !self->result.finalized && !self->unfinished)
         record_event(self, false, "Reconciled", "the reconcile that failed before has succeeded");
 }
@@ -258,7 +258,7 @@ void ml_reconcile_log_failure(struct ml_reconcile *self, struct ml_keys *keys, i
         return;
     }
     struct ml_repeat *repeat = &ml_keys_failures(keys, key)->reconcile;
-    repeat->told = repeat->told || failure_reason(self);
+    repeat->is_reported = repeat->is_reported || failure_reason(self);
     if (failure_is_of_host(self) || !ml_repeat_failed(repeat, ml_str_of(failure_text(self)),
                                                       ml_clock_monotonic(self->services->clock)))
         return;

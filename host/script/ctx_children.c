@@ -503,8 +503,8 @@ ML_RAISES static const char *find_entry(lua_State *L, struct ml_str entry, struc
     return "unknown";
 }
 
-/* followed(entry): the object, if it is there and marked as ours; "going": it is being deleted;
- * "gone"; or "unknown": its kind has left owns. */
+/* tracked_child(entry): the object, if it is there and marked as ours; "going": it is being
+ * deleted; "gone"; or "unknown": its kind has left owns. */
 ML_RAISES static int tracked_child(lua_State *L)
 {
     struct ml_run *run = ctx_may_wait(L, CALL);
@@ -534,12 +534,12 @@ const luaL_Reg script_children[] = {{"apply_child", ctx_apply_child},
                                     {"child_id", child_id},
                                     {"delete_child", ctx_delete},
                                     {"event", ctx_event},
-                                    {"followed", tracked_child},
                                     {"inventory", inventory},
                                     {"is_recreate", is_recreate},
                                     {"mark_recreate", mark_recreate},
                                     {"may_write", may_write},
                                     {"recreate_child", recreate_child},
                                     {"strays", strays},
+                                    {"tracked_child", tracked_child},
                                     {"write_inventory", write_inventory},
                                     {NULL, NULL}};

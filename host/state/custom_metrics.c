@@ -36,7 +36,7 @@ struct family {
     struct ml_metrics_member member;
     struct ml_map by_labels;
     struct ml_list series;
-    bool told; /* that it has too many */
+    bool reported_limit; /* it has too many series */
 };
 
 struct link {
@@ -129,9 +129,9 @@ static void report_dropped(struct family *family)
 {
     struct ml_custom_metrics *self = family->owner;
     ml_metric_add(self->dropped, 1);
-    if (family->told)
+    if (family->reported_limit)
         return;
-    family->told = true;
+    family->reported_limit = true;
     ml_warn(self->services->log, self->controller,
             "a metric of the script has too many series; further ones are left out",
             ML_S("controller", self->controller), ML_S("metric", family->declared.name),

@@ -351,7 +351,7 @@ static size_t scope_put_listed(struct informer_scope *scope, const struct ml_set
 }
 
 /* The whole list enters the store before any listener is notified. */
-static void feed_on_replace(void *context, const struct ml_set *listed, uint64_t rv)
+static void informer_on_replace(void *context, const struct ml_set *listed, uint64_t rv)
 {
     struct informer_scope *scope = context;
     struct ml_informer *self = scope->informer;
@@ -390,7 +390,7 @@ static void scope_clear(struct informer_scope *scope)
     static const struct ml_set nothing = {0};
     if (!scope->synced)
         return;
-    feed_on_replace(scope, &nothing, scope->seen);
+    informer_on_replace(scope, &nothing, scope->seen);
     scope_release_all(scope);
 }
 
@@ -427,12 +427,12 @@ static void informer_look_up_kind(struct ml_informer *self)
 
 /* ---- what a reflector brings ---- */
 
-static void feed_on_upsert(void *context, struct ml_object *object)
+static void informer_on_upsert(void *context, struct ml_object *object)
 {
     informer_put_object(((struct informer_scope *)context)->informer, object);
 }
 
-static void feed_on_remove(void *context, struct ml_object *last)
+static void informer_on_remove(void *context, struct ml_object *last)
 {
     struct ml_informer *self = ((struct informer_scope *)context)->informer;
     struct ml_object *held = ml_store_get(self->store, ml_object_key(last));
@@ -443,13 +443,13 @@ static void feed_on_remove(void *context, struct ml_object *last)
     ml_object_unref(old);
 }
 
-static void feed_on_listing(void *context)
+static void informer_on_listing(void *context)
 {
     struct informer_scope *scope = context;
     scope->listing = scope->waits.sequence;
 }
 
-static void feed_on_progress(void *context, uint64_t rv)
+static void informer_on_progress(void *context, uint64_t rv)
 {
     struct informer_scope *scope = context;
     if (rv == ML_RV_OPAQUE || rv > scope->seen)
@@ -457,12 +457,12 @@ static void feed_on_progress(void *context, uint64_t rv)
     scope_release_seen(scope, 0);
 }
 
-static struct ml_object *feed_on_current(void *context, struct ml_str key)
+static struct ml_object *informer_on_current(void *context, struct ml_str key)
 {
     return ml_store_get(((struct informer_scope *)context)->informer->store, key);
 }
 
-static void feed_on_poisoned(void *context, struct ml_str key, const struct ml_err *err)
+static void informer_on_poisoned(void *context, struct ml_str key, const struct ml_err *err)
 {
     struct ml_informer *self = ((struct informer_scope *)context)->informer;
     ml_error(self->informers->opts.log, "informer", "object cannot be read; skipping it",
@@ -481,7 +481,7 @@ const struct ml_err *ml_informer_trouble(const struct ml_informer *self)
     return NULL;
 }
 
-static void feed_on_trouble(void *context, const struct ml_err *err, int64_t retry_ms)
+static void informer_on_trouble(void *context, const struct ml_err *err, int64_t retry_ms)
 {
     struct informer_scope *scope = context;
     struct ml_informer *self = scope->informer;
@@ -511,7 +511,7 @@ static void informer_count_list(struct ml_informer *self, const char *reason)
         ml_metric_with(self->informers->lists, ml_metric_labels(self->kind->plural, reason)), 1);
 }
 
-static void feed_on_turn(void *context, bool watched, const char *how, bool lists)
+static void informer_on_turn(void *context, bool watched, const char *how, bool lists)
 {
     struct ml_informer *self = ((struct informer_scope *)context)->informer;
     if (watched)
@@ -522,7 +522,7 @@ static void feed_on_turn(void *context, bool watched, const char *how, bool list
         informer_count_list(self, how);
 }
 
-static void feed_on_restored(void *context, struct ml_str known, struct ml_str shown)
+static void informer_on_restored(void *context, struct ml_str known, struct ml_str shown)
 {
     struct ml_informer *self = ((struct informer_scope *)context)->informer;
     tombstones_fini(&self->tombstones); /* versions from before the restore cannot be compared */
@@ -532,17 +532,17 @@ static void feed_on_restored(void *context, struct ml_str known, struct ml_str s
             ML_STR_FIELD("version", shown));
 }
 
-static const struct ml_reflector_handler informer_feed = {
-    .listing = feed_on_listing,
-    .replace = feed_on_replace,
-    .upsert = feed_on_upsert,
-    .remove = feed_on_remove,
-    .progress = feed_on_progress,
-    .poisoned = feed_on_poisoned,
-    .trouble = feed_on_trouble,
-    .current = feed_on_current,
-    .turn = feed_on_turn,
-    .restored = feed_on_restored,
+static const struct ml_reflector_handler informer_handler = {
+    .listing = informer_on_listing,
+    .replace = informer_on_replace,
+    .upsert = informer_on_upsert,
+    .remove = informer_on_remove,
+    .progress = informer_on_progress,
+    .poisoned = informer_on_poisoned,
+    .trouble = informer_on_trouble,
+    .current = informer_on_current,
+    .turn = informer_on_turn,
+    .restored = informer_on_restored,
 };
 
 /* ---- life ---- */
@@ -582,7 +582,7 @@ static void scope_init(struct informer_scope *scope, struct ml_informer *self, c
         .streams = opts->streams,
         .server = informers_server(self->informers, self->kind),
         .dict = self->dict,
-        .handler = &informer_feed,
+        .handler = &informer_handler,
         .context = scope,
     };
     scope->reflector = ml_reflector_new(&reflector);

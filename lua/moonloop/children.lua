@@ -187,7 +187,7 @@ local function prune_tracked(where, inventory, wanted)
   local count, failures, gone, remaining = { going = 0, gone = 0, unknown = 0, full = 0, wanted = 0 }, {}, {}, {}
   for index = #inventory, 1, -1 do
     local entry = inventory[index]
-    local state = not wanted[entry] and host.followed(entry) or "wanted"
+    local state = not wanted[entry] and host.tracked_child(entry) or "wanted"
     if type(state) == "table" then
       state = delete(state, failures) and "going" or "full"
     end

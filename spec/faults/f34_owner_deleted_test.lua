@@ -13,7 +13,7 @@ local OWNERS = {
     path = "/apis/cnat.programming-kubernetes.info/v1alpha1/namespaces/default/ats/", "waits", "late",
   },
   [scenarios.thing] = { path = "/apis/example.com/v1/namespaces/default/things/", "a" },
-  [scenarios.followed] = { path = "/apis/example.com/v1/namespaces/default/things/", "a" },
+  [scenarios.tracked_children] = { path = "/apis/example.com/v1/namespaces/default/things/", "a" },
   [scenarios.children] = { path = "/apis/example.com/v1/namespaces/default/things/", "a" },
 }
 

@@ -339,7 +339,7 @@ static void test_egress_has_only_so_many_attempts_of_a_pod(void **state)
         net_settle(&f->net, 1);
     }
     settle_until_taken(f, before + ASKED + ML_EGRESS_POD_ATTEMPTS_MAX);
-    /* The descriptors of the relay, two each, and of a door. */
+    /* The descriptors of the relay, two each, and of a listener. */
     size_t taken = count_descriptors() - before - ASKED;
     assert_in_range(taken, ML_EGRESS_POD_ATTEMPTS_MAX, ML_EGRESS_POD_ATTEMPTS_MAX + 9);
     for (size_t i = 0; i < ASKED; i++)

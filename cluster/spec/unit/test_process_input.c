@@ -5,13 +5,13 @@
 
 #include "process_unit.h"
 
-static struct ml_buf complaints; /* standard error */
+static struct ml_buf errors_written; /* standard error */
 static size_t drained_count;
 
 static void on_errors(void *context, struct ml_str bytes)
 {
     (void)context;
-    ml_buf_append_str(&complaints, bytes);
+    ml_buf_append_str(&errors_written, bytes);
 }
 
 static void on_drained(void *context)
@@ -25,7 +25,7 @@ static void start_script(struct fixture *f, const char *script, const struct ml_
 {
     struct ml_process_opts all = *opts;
     all.argv = (const char *[]){"sh", "-c", script, NULL};
-    ml_buf_clear(&complaints);
+    ml_buf_clear(&errors_written);
     drained_count = 0;
     start_with(f, &all);
 }
@@ -136,17 +136,17 @@ static void test_process_errors_come_apart(void **state)
                  &(struct ml_process_opts){.errors = on_errors});
     wait_end(f);
     assert_string_equal(ml_buf_cstr(&f->said), "fine\n");
-    assert_string_equal(ml_buf_cstr(&complaints), "bad\nlast\n");
+    assert_string_equal(ml_buf_cstr(&errors_written), "bad\nlast\n");
     /* The end comes behind the last of both, and not before a pause is over. */
     start_script(f, "head -c 300000 /dev/zero >&2; head -c 300000 /dev/zero; (sleep 100 &)",
                  &(struct ml_process_opts){.errors = on_errors});
     ml_process_pause(f->process, true);
     net_settle(&f->net, 50);
-    assert_int_equal(f->bytes + complaints.len, 0);
+    assert_int_equal(f->bytes + errors_written.len, 0);
     ml_process_pause(f->process, false);
     wait_end(f);
     assert_int_equal(f->bytes, 300000);
-    assert_int_equal(complaints.len, 300000);
+    assert_int_equal(errors_written.len, 300000);
 }
 
 /* ---- terminals ---- */
@@ -166,7 +166,7 @@ static void test_process_has_a_terminal(void **state)
     assert_has(ml_buf_cstr(&f->said), "/dev/pts/\r\n11 22\r\nbad\r\nits own\r\n");
     assert_has(ml_buf_cstr(&f->said), "typed\r\n"); /* the echo */
     assert_has(ml_buf_cstr(&f->said), "<typed>\r\n");
-    assert_int_equal(complaints.len, 0);
+    assert_int_equal(errors_written.len, 0);
 }
 
 static void test_process_is_told_the_size_of_its_terminal(void **state)
@@ -296,6 +296,6 @@ int main(void)
         PROCESS(test_process_with_a_terminal_that_cannot_start_says_why),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    ml_buf_fini(&complaints);
+    ml_buf_fini(&errors_written);
     return failed;
 }

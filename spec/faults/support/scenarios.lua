@@ -99,11 +99,11 @@ M.children = {
   end,
 }
 
---- Things with children that they cannot own, spec/testing/followed.lua.
-M.followed = {
-  name = "followed",
+--- Things with children that they cannot own, spec/testing/tracked_children.lua.
+M.tracked_children = {
+  name = "tracked children",
   kinds = { Thing, ConfigMap, ClusterRole },
-  options = { scripts = "spec/testing/followed.lua", crds = "spec/testing/crds", now = "2026-07-03T10:00:00Z" },
+  options = { scripts = "spec/testing/tracked_children.lua", crds = "spec/testing/crds", now = "2026-07-03T10:00:00Z" },
   play = function(world)
     world.apply { { apiVersion = "v1", kind = "Namespace", metadata = { name = "elsewhere" } }, thing("a", 2, "red") }
     world.advance "10s"
@@ -120,6 +120,6 @@ M.followed = {
 M.all = { M.cnat, M.thing }
 
 --- The same for what strikes writes.
-M.writing = { M.children, M.cnat, M.followed, M.thing }
+M.writing = { M.children, M.cnat, M.tracked_children, M.thing }
 
 return M

@@ -1,4 +1,4 @@
--- Returned children that the object cannot own, in a world: followed.lua beside this file.
+-- Returned children that the object cannot own, in a world: tracked_children.lua beside this file.
 local moonloop = require "moonloop"
 local testing = require "moonloop.testing"
 
