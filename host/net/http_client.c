@@ -155,7 +155,9 @@ bool ml_http_head_line(struct ml_http_head_parser *parser, struct ml_str line)
 
 /* ---- options: method, headers, body, TLS, proxy, and those of all our requests ---- */
 
-/* libcurl allocates both per transfer; its defaults of 16 and 64 KiB suit big files. */
+/* libcurl allocates both per transfer; its defaults of 16 and 64 KiB suit big files. All transfers
+ * have the same sizes: where two with different receive buffers share a connection of HTTP/2,
+ * libcurl 7.88 writes past the smaller one. */
 #define RECEIVE_BUFFER (16 * 1024L)
 #define SEND_BUFFER    (16 * 1024L)
 /* How long an unused connection may wait for its next request. */
