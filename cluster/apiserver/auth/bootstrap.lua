@@ -1,6 +1,6 @@
---- Puts the roles of facts/roles.lua into a server that has none, and updates the aggregated roles.
+--- Puts the roles of kinds/roles.lua into a server that has none, and updates the aggregated roles.
 ---
---- facts/roles.lua has the cluster roles for users and for everybody, and the groups that have them, without the roles
+--- kinds/roles.lua has the cluster roles for users and for everybody, and the groups that have them, without the roles
 --- of the control plane's own components. A rule is { verbs =, groups =, resources = } or { verbs =, urls = },
 --- each a text of words; "core" is the group "". `into` and `from` are labels without their prefix: the role that
 --- includes this one, and the roles that this one includes.

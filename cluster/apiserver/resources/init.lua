@@ -1,5 +1,5 @@
 --- Descriptions of the built-in kinds that are served, made from the table of kinds (kinds.lua) and the facts on
---- resources (facts/resources.lua).
+--- resources (kinds/resources.lua).
 local builtin = require "cluster.apiserver.schema.builtin"
 local facts = require "cluster.kinds.resources"
 local kinds = require "cluster.apiserver.resources.kinds"

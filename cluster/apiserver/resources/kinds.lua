@@ -1,4 +1,4 @@
---- The built-in kinds that are served, by group version and plural; facts/resources.lua has a real server's
+--- The built-in kinds that are served, by group version and plural; kinds/resources.lua has a real server's
 --- descriptions of them, and of the refused kinds.
 ---
 --- An entry may have

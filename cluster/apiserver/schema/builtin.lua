@@ -1,4 +1,4 @@
---- Schemas of the built-in kinds, made from facts/types/ when they are first read.
+--- Schemas of the built-in kinds, made from kinds/types/ when they are first read.
 ---
 --- A schema is an OpenAPI v3 schema as a table, with the table of the definition in place of each `$ref`; cycles are
 --- possible. Each table of a definition is filled when a key of it is read, or `pairs` visits it; `next` and C

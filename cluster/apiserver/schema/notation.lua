@@ -1,4 +1,4 @@
---- Parses the notation of facts/types/*.lua, one definition at a time.
+--- Parses the notation of kinds/types/*.lua, one definition at a time.
 ---
 --- A definition is a text of lines; a line that starts with blanks continues the line before. Lines that start
 --- with "@" are about the whole definition:

@@ -1,7 +1,7 @@
 --- Reads objects of built-in kinds from Kubernetes' protobuf, as clients with Go types send them.
 ---
 --- Rules: apimachinery/pkg/runtime/serializer/protobuf (the envelope), the generated.proto files of the kinds, whose
---- numbers are in facts/types/. Fields that a Go client always writes, even empty, are in the result too: the
+--- numbers are in kinds/types/. Fields that a Go client always writes, even empty, are in the result too: the
 --- kind's defaults correct them, as for JSON.
 local builtin = require "cluster.apiserver.schema.builtin"
 local host = require "cluster.host"

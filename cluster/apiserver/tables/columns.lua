@@ -1,6 +1,6 @@
 --- The columns of the built-in kinds.
 ---
---- facts/resources.lua has a line of words for each kind. A word is a column: its name ("_" for a space); behind a
+--- kinds/resources.lua has a line of words for each kind. A word is a column: its name ("_" for a space); behind a
 --- colon its type, if that is not string; behind a slash its format, "-" for none (the default format of a column
 --- called Name is name); in brackets when it is only shown on demand. No column has a description.
 local M = {}
