@@ -6,6 +6,7 @@ local host = require "cluster.host"
 local normalize = require "cluster.spec.conformance.lib.normalize"
 local files = require "cluster.spec.conformance.lib.files"
 local paths = require "cluster.spec.conformance.lib.path"
+local transcripts = require "cluster.spec.conformance.lib.transcript"
 
 local M = {}
 
@@ -334,6 +335,7 @@ function M.play(scenario, transport, options)
     play_step(run, step)
   end
   clean_up(run, scenario)
+  transcripts.renumber(run.transcript)
   return run.transcript, problems
 end
 

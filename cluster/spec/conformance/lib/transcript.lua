@@ -14,6 +14,52 @@ function M.fingerprint(scenario)
 end
 
 
+-- A value with its numbered texts, "<version 8>", passed through `number`.
+local function each_number(value, number)
+  if type(value) == "string" then
+    return (value:gsub("<(%l+) (%d+)>", number))
+  elseif type(value) ~= "table" then
+    return value
+  end
+  if host.json.is_array(value) then
+    local list = host.json.array {}
+    for i, item in ipairs(value) do
+      list[i] = each_number(item, number)
+    end
+    return list
+  end
+  local keys, result = {}, {}
+  for key in pairs(value) do
+    keys[#keys + 1] = key
+  end
+  table.sort(keys)
+  for _, key in ipairs(keys) do
+    result[each_number(key, number)] = each_number(value[key], number)
+  end
+  return result
+end
+
+
+--- Numbers the versions, uids and other values of a transcript by where they first appear in it. The normalizer counts
+--- those in parts that are not compared, too, and there a version may be one that a real server's controller wrote.
+function M.renumber(transcript)
+  local counts, numbers = {}, {}
+  local function number(word, old)
+    local key = word .. " " .. old
+    if not numbers[key] then
+      counts[word] = (counts[word] or 0) + 1
+      numbers[key] = ("<%s %d>"):format(word, counts[word])
+    end
+    return numbers[key]
+  end
+  for _, entry in ipairs(transcript) do
+    for _, field in ipairs(FIELDS) do
+      entry[field] = each_number(entry[field], number)
+    end
+  end
+end
+
+
 local function add_entry(lines, entry)
   lines[#lines + 1] = ""
   lines[#lines + 1] = "> " .. entry.source
