@@ -402,9 +402,8 @@ static void controller_follow_verdict(struct ml_controller *self, struct ml_str 
     ml_verdict_fini(verdict);
 }
 
-/* Another replica reconciles the key from now on. Everything about it goes, except expectations: if
- * the key comes back, its next run still waits until the cache shows the writes of the last one. */
-static void controller_release_key(struct ml_controller *self, struct ml_str key)
+/* Everything about the key goes but expectations. */
+static void controller_drop_key(struct ml_controller *self, struct ml_str key)
 {
     ml_workqueue_remove(self->queue, key);
     ml_enqueue_filter_gone(self->filter, key);
@@ -415,12 +414,20 @@ static void controller_release_key(struct ml_controller *self, struct ml_str key
     controller_forget_lookups(self, key);
 }
 
+/* Another replica reconciles the key from now on. Everything about it goes, except writes that the
+ * cache does not show yet: if the key comes back, its next run still waits for them. */
+static void controller_release_key(struct ml_controller *self, struct ml_str key)
+{
+    ml_expectations_clear(self->expectations, key, true);
+    controller_drop_key(self, key);
+}
+
 /* The object of the key is gone: everything about the key goes, and so does its record; a run under
  * way keeps what it needs until its end. */
 static void controller_forget_key(struct ml_controller *self, struct ml_str key)
 {
-    ml_expectations_clear(self->expectations, key);
-    controller_release_key(self, key);
+    ml_expectations_clear(self->expectations, key, false);
+    controller_drop_key(self, key);
 }
 
 /* ---- the circuit ---- */

@@ -30,7 +30,7 @@ struct ml_key_writes {
     struct ml_expectations *owner;
     struct ml_key *key;
     struct own_write *writes;
-    bool gone;                    /* its object is: no echo is waited for */
+    bool gone;                    /* its object is, or the key: no echo is waited for */
     bool under_way;               /* no write is forgotten: its echo may be held meanwhile */
     ml_expectations_ready *ready; /* of who waits; NULL: nobody does */
     void *context;
@@ -472,17 +472,17 @@ void ml_live_read_cancel(struct ml_live_read *live_read)
 
 /* ---- ends ---- */
 
-void ml_expectations_clear(struct ml_expectations *self, struct ml_str key)
+void ml_expectations_clear(struct ml_expectations *self, struct ml_str key, bool may_come_back)
 {
     struct ml_key_writes *entry = entry_find(self, key);
     if (!entry)
         return;
     entry->stale = NOT_STALE;
     entry->gone = true;
-    if (!entry->under_way) {
+    if (!entry->under_way)
         entry_forget_waiter(entry);
+    if (!entry->under_way && !may_come_back)
         entry_drop_writes(entry);
-    }
     entry_settle(entry);
 }
 

@@ -108,10 +108,12 @@ void ml_live_read_cancel(struct ml_live_read *live_read); /* `done` is not calle
 
 /* ---- ends ---- */
 
-/* The object of `key` was deleted: forgets the key. Keeps everything about a run under way: it
- * still reads its own writes. After its end only writes that the cache does not show yet are kept,
- * until it does: the next run of that key waits for them. */
-void ml_expectations_clear(struct ml_expectations *expectations, struct ml_str key);
+/* Forgets the key: its object was deleted, or another replica works on it from now on, and changes
+ * for the key are not looked at here any more. Keeps everything about a run under way: it still
+ * reads its own writes. After its end, and at once if the key `may_come_back`, only writes that the
+ * cache does not show yet are kept, until it does: the next run of that key waits for them. */
+void ml_expectations_clear(struct ml_expectations *expectations, struct ml_str key,
+                           bool may_come_back);
 /* Drops all writes to the kind of an informer that is about to be given back. */
 void ml_expectations_drop_informer(struct ml_expectations *expectations,
                                    struct ml_informer *informer);

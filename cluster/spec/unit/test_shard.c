@@ -147,6 +147,21 @@ static void test_shard_joiners_get_their_part_within_a_second(void **state)
     replicas_free(all);
 }
 
+/* A key is handed over at any moment: also between a write and its echo. */
+static void test_shard_nothing_is_kept_about_the_keys_of_others(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 3; seed < 9; seed++) {
+        struct replicas *all = counting_world(OBJECTS, seed);
+        for (size_t i = 0; i < 3; i++) {
+            replica_start(all, i, 1000);
+            replicas_run(all, 1500);
+        }
+        assert_keys_shared(all, 3);
+        replicas_free(all);
+    }
+}
+
 static struct replicas *start_three(uint64_t seed, const int rates[3])
 {
     struct replicas *all = counting_world(OBJECTS, seed);
@@ -247,6 +262,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(alone_works_on_all_at_once),
         TEST(joiners_get_their_part_within_a_second),
+        TEST(nothing_is_kept_about_the_keys_of_others),
         TEST(leaver_is_followed_within_a_second),
         TEST(killed_is_followed_when_its_lease_is_over),
         TEST(sleeper_writes_nothing_when_it_wakes),

@@ -185,7 +185,7 @@ static void not_verified(void *context, const struct ml_err *err)
 /* A run, as controller.c has it. The caches show all that the one before it wrote. */
 static void run_begins(struct wakes_world *self)
 {
-    ml_expectations_clear(self->expectations, self->key);
+    ml_expectations_clear(self->expectations, self->key, false);
     assert_true(ml_expectations_satisfied(self->expectations, self->key, not_ready, NULL));
     ml_enqueue_filter_begun(self->filter, self->key);
 }
@@ -301,7 +301,7 @@ static void test_wakes_note_a_child_that_has_gone(void **state)
                                                                 not_verified, self);
         assert_non_null(live_read);
         ml_live_read_cancel(live_read);
-        ml_expectations_clear(self->expectations, KEY);
+        ml_expectations_clear(self->expectations, KEY, false);
     }
     ml_object_unref(object);
 }

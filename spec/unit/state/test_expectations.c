@@ -272,8 +272,8 @@ static void test_expectations_clear_forgets_the_key(void **state)
     struct expectations_world *self = *state;
     wrote(self, "default/a", 8);
     assert_false(is_open(self, "default/a"));
-    ml_expectations_clear(self->expectations, ML_STR("default/a"));
-    ml_expectations_clear(self->expectations, ML_STR("default/unknown"));
+    ml_expectations_clear(self->expectations, ML_STR("default/a"), false);
+    ml_expectations_clear(self->expectations, ML_STR("default/unknown"), false);
     assert_true(is_open(self, "default/a"));
     send_bookmark(self->watch, 8);
     assert_freed(self, "");
@@ -286,14 +286,14 @@ static void test_expectations_clear_leaves_a_run_under_way_alone(void **state)
     struct expectations_world *self = *state;
     assert_true(is_open(self, "default/a"));
     wrote(self, "default/a", 8);
-    ml_expectations_clear(self->expectations, ML_STR("default/a"));
+    ml_expectations_clear(self->expectations, ML_STR("default/a"), false);
     assert_false(ml_expectations_shown(self->expectations, ML_STR("default/a"), self->informer));
     ml_expectations_await(self->expectations, ML_STR("default/a"), self->informer, on_shown, self);
-    ml_expectations_clear(self->expectations, ML_STR("default/a"));
+    ml_expectations_clear(self->expectations, ML_STR("default/a"), false);
     send_bookmark(self->watch, 8);
     assert_freed(self, "shown");
     ended(self, "default/a");
-    ml_expectations_clear(self->expectations, ML_STR("default/a"));
+    ml_expectations_clear(self->expectations, ML_STR("default/a"), false);
     assert_int_equal(ml_expectations_len(self->expectations), 0);
 }
 
@@ -422,9 +422,44 @@ static void test_expectations_await_no_echo_for_a_key_that_is_gone(void **state)
     struct expectations_world *self = *state;
     assert_true(is_open(self, "default/a"));
     wrote(self, "default/a", 8);
-    ml_expectations_clear(self->expectations, ML_STR("default/a"));
+    ml_expectations_clear(self->expectations, ML_STR("default/a"), false);
     ended(self, "default/a");
     assert_int_equal(ml_expectations_len(self->expectations), 1); /* the cache does not show it */
+    send_bookmark(self->watch, 8);
+    assert_freed(self, "");
+    assert_int_equal(ml_keys_len(&self->keys), 0);
+}
+
+/* The changes for the key are not looked at any more, so its echoes are not, either. */
+static void test_expectations_await_no_echo_for_a_key_of_another_replica(void **state)
+{
+    struct expectations_world *self = *state;
+    ml_expectations_clear(self->expectations, ML_STR("default/unknown"), true);
+    assert_true(is_open(self, "default/a"));
+    wrote(self, "default/a", 8);
+    ended(self, "default/a");
+    ml_expectations_clear(self->expectations, ML_STR("default/a"), true);
+    assert_false(is_open(self, "default/a")); /* it has come back */
+    send_event(self->watch, "ADDED", pod("a", "ua", 8));
+    assert_freed(self, "default/a");
+    assert_true(is_open(self, "default/a"));
+    wrote(self, "default/a", 9);
+    ml_expectations_clear(self->expectations, ML_STR("default/a"), true);
+    ended(self, "default/a");
+    assert_int_equal(ml_keys_len(&self->keys), 1); /* the cache does not show it */
+    send_bookmark(self->watch, 9);
+    assert_freed(self, "");
+    assert_int_equal(ml_keys_len(&self->keys), 0);
+}
+
+static void test_expectations_forget_who_waits_for_a_key_of_another_replica(void **state)
+{
+    struct expectations_world *self = *state;
+    assert_true(is_open(self, "default/a"));
+    wrote(self, "default/a", 8);
+    ended(self, "default/a");
+    assert_false(is_open(self, "default/a"));
+    ml_expectations_clear(self->expectations, ML_STR("default/a"), true);
     send_bookmark(self->watch, 8);
     assert_freed(self, "");
     assert_int_equal(ml_keys_len(&self->keys), 0);
@@ -525,6 +560,8 @@ int main(void)
         TEST(test_expectations_forget_echoes_with_the_run),
         TEST(test_expectations_forget_an_echo_that_shows_after_the_run),
         TEST(test_expectations_await_no_echo_for_a_key_that_is_gone),
+        TEST(test_expectations_await_no_echo_for_a_key_of_another_replica),
+        TEST(test_expectations_forget_who_waits_for_a_key_of_another_replica),
         TEST(test_expectations_drop_of_an_informer_frees_what_waits_only_on_it),
         TEST(test_expectations_write_right_after_a_drop_is_not_lost),
         TEST(test_expectations_survives_the_end_of_an_informer_of_others),

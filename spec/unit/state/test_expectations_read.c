@@ -233,7 +233,7 @@ static void test_read_of_a_key_that_is_forgotten_is_canceled(void **state)
     wait_for(self, "a", 8);
     pass(self, 10);
     struct fake_call *read = expect_read(self);
-    ml_expectations_clear(self->expectations, KEY);
+    ml_expectations_clear(self->expectations, KEY, false);
     assert_true(read->canceled);
     send_bookmark(self->watch, 9);
     ml_loop_poll(self->all.world.loop);
@@ -400,7 +400,7 @@ static void test_live_read_is_forgotten_with_the_object(void **state)
 {
     struct read_world *self = *state;
     go_stale(self);
-    ml_expectations_clear(self->expectations, ml_object_key(self->object));
+    ml_expectations_clear(self->expectations, ml_object_key(self->object), false);
     assert_null(verify(self, self->object));
     assert_int_equal(ml_expectations_len(self->expectations), 0);
 }

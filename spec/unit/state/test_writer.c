@@ -97,7 +97,7 @@ static void forget_key(struct writer_world *self)
 {
     if (gate_is_open(self))
         ml_expectations_ended(self->expectations, ML_STR("default/owner"), true);
-    ml_expectations_clear(self->expectations, ML_STR("default/owner"));
+    ml_expectations_clear(self->expectations, ML_STR("default/owner"), false);
 }
 
 static struct fake_call *next_call(struct writer_world *self)
