@@ -169,12 +169,32 @@ describe("Whose an object is", function()
     end)
   end
 
+  -- The garbage collector watches each kind by itself. It orphans the dependents that it has seen when the owner goes,
+  -- and deletes one that it sees later. It has seen a dependent when it has collected a later one of that kind.
+  local function till_dependents_seen()
+    local owner = { apiVersion = "v1", kind = "ConfigMap", name = "gone", uid = "00000000-0000-4000-8000-000000000000" }
+    local labels, containers = { app = "later" }, { { name = "main", image = "busybox" } }
+    local deployment = {
+      replicas = 0, selector = { matchLabels = labels },
+      template = { metadata = { labels = labels }, spec = { containers = containers } },
+    }
+    for _, kind in ipairs(KINDS) do
+      api.create(kind, ns, {
+        metadata = { name = "later", ownerReferences = { owner } }, spec = kind == "Deployment" and deployment or nil,
+      })
+    end
+    for _, kind in ipairs(KINDS) do
+      wait.till("the end of " .. kind .. " later", 30, function() return not api.get(kind, ns, "later"), "there" end)
+    end
+  end
+
   it("goes to an owner that is made again after --cascade=orphan", function()
     widget("again", { way = "apply", map = "again", keys = { "a" } })
     till_status("again", { way = "apply" })
     local uid = api.get("ConfigMap", ns, "again").metadata.uid
+    till_dependents_seen()
     kubectl.run("delete", "widget", "again", "-n", ns, "--cascade=orphan")
-    wait.till("the owner to go", 30, function() return not api.get("Widget", ns, "again"), "there" end)
+    wait.till("the owner to go", 60, function() return not api.get("Widget", ns, "again"), "there" end)
     local owner = widget("again", { way = "apply", map = "again", keys = { "a" } })
     for _, kind in ipairs(KINDS) do
       till_controlled(kind, "again", owner.metadata.uid)
