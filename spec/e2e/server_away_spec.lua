@@ -55,6 +55,10 @@ describe("When the API server", function()
 
   local function kill(component)
     shell.must(("awk -v n=%s '$1 == n { print $2 }' %s/pids | xargs kill -9"):format(component, cluster.controlplane))
+    wait.till("the end of " .. component, 10, function()
+      local status = shell.run(shell.line { "spec/e2e/controlplane/controlplane.sh", "status", cluster.controlplane })
+      return status:find("ended: " .. component, 1, true)
+    end)
   end
 
   own("restarts, the host works as soon as it is ready, and says so then", function()

@@ -191,14 +191,14 @@ read_settings() {
   . "$dir/settings"
 }
 
-# ---- processes: DIR/pids has a line "NAME PID" for each that was started
+# ---- processes: DIR/pids has a line "NAME PID START" for each that was started
 
 # launch NAME COMMAND...: in a session of its own, so that a terminal's Ctrl-C does not reach it.
 launch() {
   local name=$1
   shift
   setsid "$binary" "$@" </dev/null >>"$dir/$name.log" 2>&1 8>&- &
-  printf '%s %s\n' "$name" "$!" >>"$dir/pids"
+  printf '%s %s %s\n' "$name" "$!" "$(start_of "$!")" >>"$dir/pids"
   disown # or bash itself would report its death
 }
 
@@ -243,11 +243,15 @@ pids_of() {
   [ ! -f "$dir/pids" ] || awk -v name="${1:-}" 'name == "" || $1 == name { print $2 }' "$dir/pids"
 }
 
-# ours PID: it runs, and it is what was started here, not a later process with the same number.
-ours() { alive "$1" && grep -qzF -- "$dir/" "/proc/$1/cmdline" 2>/dev/null; }
+# start_of PID prints when it was started, in ticks since the machine was.
+start_of() { { sed 's/.*) //' "/proc/$1/stat" | cut -d ' ' -f 20; } 2>/dev/null; }
 
-# alive PID: a zombie is not. It has let go of its ports and files, and waits only for its parent to take note.
-alive() { grep -q '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$1/status" 2>/dev/null; }
+# ours PID: it runs, and it is what was started here, not a later process with the same number.
+ours() { alive "$1" && grep -qxE "[^ ]+ $1 $(start_of "$1")" "$dir/pids"; }
+
+# alive PID: one of its threads runs. The first may be a zombie while others still hold the process's ports and files. When
+# all are zombies, the process has let go of them, and waits only for its parent to take note.
+alive() { grep -qs '^State:[[:space:]]*[^ZX[:space:]]' /proc/"$1"/task/*/status; }
 
 # stop SECONDS PID...: TERM until it ends, and KILL for what is left after that time. The second TERM
 # makes Kubernetes' own components end without waiting for their clients, for whom nothing is lost here.
@@ -290,7 +294,7 @@ wait_healthy() {
 # Shows the log of what ended; where nothing did, the API server's.
 explain_failure() {
   local name pid culprit=kube-apiserver
-  while read -r name pid; do
+  while read -r name pid _; do
     ours "$pid" || { culprit=$name; break; }
   done <"$dir/pids"
   tail -n 1 "$dir/wait-ready.log" >&2
@@ -372,7 +376,7 @@ proxy() {
 status() {
   local name pid all=0
   [ -f "$dir/pids" ] || { echo "down: $dir"; return 1; }
-  while read -r name pid; do
+  while read -r name pid _; do
     if ours "$pid"; then echo "running: $name (process $pid)"; else echo "ended: $name (process $pid)"; all=1; fi
   done <"$dir/pids"
   return $all
