@@ -8,6 +8,9 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 . tools/tally.sh
 
+# Kubernetes' components, etcd and kubectl collect their garbage less often: a sixth less CPU time in all, for some memory.
+export GOGC=400 GOMEMLIMIT=1GiB
+
 scratch=$(mktemp -d -t moonloop-e2e-specs.XXXXXX)
 trap 'rm -rf "$scratch"' EXIT
 
@@ -41,7 +44,7 @@ else
   spec/e2e/controlplane/controlplane.sh build >/dev/null && spec/e2e/controlplane/controlplane.sh kubectl >/dev/null || exit
   # These two build the image, or wait until this has built it: minutes of compiling, while other specs wait.
   (nice -n 5 tools/image.sh build >/dev/null 2>&1 &)
-  echo "end to end on a control plane and on the embedded server, and the two compared: some nine minutes"
+  echo "end to end on a control plane and on the embedded server, and the two compared: some eight minutes"
   # Specs wait most of the time, for leases and credentials to expire: more of them run at once than there are processors.
   # The last one begins when the parts that compute have ended.
   TALLY_SLOTS=6 tally_each part controlplane-{1,2,3} embedded-{1,2} conformance kubernetes embedded-3
