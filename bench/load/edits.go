@@ -36,7 +36,7 @@ func (c *client) edit(path, patch string) error {
 
 const dueNow = "2026-01-01T00:00:00Z"
 
-// edited is an At, as much of it as tells whether an edit has reached it.
+// edited is an At, as much of it as tells whether an edit has reached it; or a list of them.
 type edited struct {
 	Metadata struct{ Name, ResourceVersion string }
 	Spec     struct{ Schedule string }
@@ -82,20 +82,26 @@ func runEdits(args []string) error {
 		return err
 	}
 	path := func(i int) string { return fmt.Sprintf(atsPath+"/at-%05d", *namespace, *first+i) }
-	var at edited
-	if err := c.get(path(0), &at); err != nil {
+	// The version of an At is too old for a watch when many others were written since.
+	var list edited
+	if err := c.get(fmt.Sprintf(atsPath+"?limit=1", *namespace), &list); err != nil {
 		return err
 	}
 	seen := make(chan string, *count)
-	go c.watchEdits(*namespace, at.Metadata.ResourceVersion, *count, seen)
+	go c.watchEdits(*namespace, list.Metadata.ResourceVersion, *count, seen)
 	for i := range *count {
 		if err := c.edit(path(i), fmt.Sprintf(`{"spec":{"schedule":%q}}`, dueNow)); err != nil {
 			return err
 		}
 		time.Sleep(*every)
 	}
+	shown := 0
 	for line := range seen {
 		fmt.Println(line)
+		shown++
+	}
+	if shown < *count {
+		return fmt.Errorf("the watch showed %d of %d edits", shown, *count)
 	}
 	return nil
 }
