@@ -34,7 +34,11 @@ describe("moonloop dev", function()
     shell.write(folder .. "/pod.yaml", POD:format(mark, mark))
     local server = dev.start { "--apply", folder .. "/pod.yaml", "--write-kubeconfig", folder .. "/kubeconfig" }
     server:till_told "stubborn +| up\n"
-    assert.equal(2, #dev.processes("sleep 1000." .. mark)) -- the shell, and its daemon
+    -- The shell, and its daemon. A child of the shell has the command line of the shell until it has become `sleep 1`.
+    wait.till("two processes", 5, function()
+      local found = dev.processes("sleep 1000." .. mark)
+      return #found == 2, table.concat(found, "; ")
+    end)
     return server, mark, folder
   end
 
