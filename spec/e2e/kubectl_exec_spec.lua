@@ -135,7 +135,8 @@ for which, find in pairs { current = function() return CURRENT end, old = old_ku
     end)
 
     test("exec -it has a terminal of the size that the client's has", function()
-      local line = "stty rows 33 cols 77; %s exec -it main -c a -- sh -c 'sleep 0.2; test -t 0 && stty size; exit 4'"
+      local line = "stty rows 33 cols 77; %s exec -it main -c a -- sh -c 'test -t 0 || exit 9; i=0; "
+        .. "until stty size | grep 33.77 || test $i = 200; do i=$((i+1)); sleep 0.05; done; exit 4'"
       local said, code = run("script -qec %s /dev/null", shell.quote(line:format(program)))
       assert.truthy(said:find "33 77", said)
       assert.equal(4, code)
