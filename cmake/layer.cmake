@@ -14,11 +14,12 @@ function(ml_program)
   install(TARGETS moonloop_cli RUNTIME DESTINATION bin)
 endfunction()
 
-# ml_embed(VARIABLE NAME ROOT FOLDER): ROOT/FOLDER without its stubs and specs, compiled, as a C file, the table NAME; its
-# path in VARIABLE. The names of modules begin with FOLDER.
+# ml_embed(VARIABLE NAME ROOT FOLDER [FILE…]): ROOT/FOLDER without its stubs and specs, and ROOT/FILE, compiled, as a C file,
+# the table NAME; its path in VARIABLE. The names of modules begin with FOLDER.
 function(ml_embed variable name root folder)
   file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE ${root} ${root}/${folder}/*.lua)
   list(FILTER files EXCLUDE REGEX "^${folder}/(meta|spec)/")
+  list(APPEND files ${ARGN})
   list(TRANSFORM files PREPEND ${root}/ OUTPUT_VARIABLE paths)
   set(output ${CMAKE_CURRENT_BINARY_DIR}/${name}.c)
   add_custom_command(

@@ -9,5 +9,5 @@ extern const struct ml_command ml_command_rbac;
 extern const struct ml_command ml_command_types;
 extern const struct ml_command ml_command_manifests;
 
-/* `moonloop check`, with the check of fields. */
-int ml_check_run_with_fields(void *values, char **argv, struct ml_err *err);
+/* `moonloop check`, with the built-in kinds. */
+int ml_check_run_with_builtin_kinds(void *values, char **argv, struct ml_err *err);

@@ -4,7 +4,7 @@
 int main(int argc, char **argv)
 {
     struct ml_command check = ml_command_check;
-    check.run = ml_check_run_with_fields;
+    check.run = ml_check_run_with_builtin_kinds;
     const struct ml_command *const commands[] = {
         &ml_command_run,   &ml_command_dev,       &ml_command_test, &ml_command_rbac,
         &ml_command_types, &ml_command_manifests, &check,

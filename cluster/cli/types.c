@@ -1,12 +1,26 @@
 /* moonloop types: the kinds of scripts and CRDs as classes for lua-language-server, so that an
- * editor completes the fields of objects. cluster/analysis/fields/stubs.lua makes them. */
+ * editor completes the fields of objects. cluster/analysis/stubs.lua makes them. */
 #include "base/escape.h"
 #include "cli/crds.h"
 #include "cluster/cli/commands.h"
-#include "cluster/host/script_fields.h"
+#include "cluster/host/server_lua.h"
+#include "codec/json.h"
 #include "include/moonloop.h"
+#include "operator/files.h"
 
 #include <stdio.h>
+
+static void put_files(struct ml_json_writer *writer, const struct ml_files *files)
+{
+    for (size_t i = 0; i < files->count; i++) {
+        if (!ml_files_asked_for(files, i))
+            continue;
+        ml_json_begin_object(writer);
+        ml_json_put_string(writer, "name", files->files[i].name);
+        ml_json_put_string(writer, "text", files->files[i].text);
+        ml_json_end_object(writer);
+    }
+}
 
 static int put_scripts(struct ml_json_writer *writer, const struct ml_option_list *paths,
                        struct ml_err *err)
@@ -17,13 +31,13 @@ static int put_scripts(struct ml_json_writer *writer, const struct ml_option_lis
     for (size_t i = 0; r == 0 && i < paths->count; i++) {
         ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
         r = ml_files_read(&files, &ml_files_scripts, paths->values[i], err);
-        ml_script_fields_put(writer, &files, NULL);
+        put_files(writer, &files);
     }
     ml_json_end_array(writer);
     return r;
 }
 
-/* The question to cluster/analysis/fields/stubs.lua. */
+/* The question to cluster/analysis/stubs.lua. */
 static int put_question(struct ml_json_writer *writer, const struct ml_option_list *paths,
                         const struct ml_option_list *crds, struct ml_err *err)
 {
@@ -64,7 +78,7 @@ static int print_types(const struct ml_option_list *paths, const struct ml_optio
     if (r == 0) {
         struct ml_server_lua *lua = ml_server_lua_new(
             &(struct ml_server_lua_options){.loop = NULL});
-        r = ml_server_lua_call(lua, "cluster.analysis.fields.stubs", "render", ml_buf_str(&request),
+        r = ml_server_lua_call(lua, "cluster.analysis.stubs", "render", ml_buf_str(&request),
                                &answer, &err);
         ml_server_lua_free(lua);
     }

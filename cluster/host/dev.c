@@ -24,7 +24,6 @@
 #include "cluster/host/local_webhooks.h"
 #include "cluster/host/lua_modules.h"
 #include "cluster/host/process_path.h"
-#include "cluster/host/script_fields.h"
 #include "cluster/host/transport_embedded.h"
 #include "codec/base64.h"
 #include "codec/json.h"
@@ -265,53 +264,6 @@ static void remove_dev_folder(struct dev_folder *self)
     free(ml_take(&self->path));
 }
 
-/* ---- fields that scripts read and that their kinds do not have ---- */
-
-/* { path =, files = list of { name =, text = } } */
-static void write_files(struct ml_buf *out, const char *path, const struct ml_files *files)
-{
-    struct ml_json_writer writer;
-    ml_json_writer_init(&writer, out);
-    ml_json_begin_object(&writer);
-    ml_json_put_string(&writer, "path", ml_str_of(path));
-    ml_json_key(&writer, ML_STR("files"));
-    ml_json_begin_array(&writer);
-    ml_script_fields_put(&writer, files, NULL);
-    ml_json_end_array(&writer);
-    ml_json_end_object(&writer);
-}
-
-static void log_wrong_field(void *context, const char *file, const char *text)
-{
-    struct ml_log *log = context;
-    ml_warn(log, "dev", "a script reads a field that its kind does not have", ML_S("file", file),
-            ML_S("error", text));
-}
-
-static int log_wrong_fields_of(struct ml_server_lua *lua, const char *path, struct ml_log *log,
-                               struct ml_err *err)
-{
-    ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
-    ML_AUTO(ml_buf_fini) struct ml_buf request = ML_BUF_INIT;
-    struct ml_err unread = ML_ERR_INIT;
-    if (ml_files_read(&files, &ml_files_scripts, path, &unread) < 0)
-        return 0; /* the operator says so */
-    write_files(&request, path, &files);
-    return ml_script_fields_ask(lua, "cluster.dev.fields", ml_buf_str(&request), log_wrong_field,
-                                log, err);
-}
-
-/* Logs what the scripts at these paths (NULL ends them) read wrongly by the kinds that the embedded
- * API server serves now, each once for a text. ML_ESCRIPT. */
-static int log_wrong_fields(struct ml_server_lua *lua, const char *const *paths, struct ml_log *log,
-                            struct ml_err *err)
-{
-    int r = 0;
-    for (size_t i = 0; paths[i] && r == 0; i++)
-        r = log_wrong_fields_of(lua, paths[i], log, err);
-    return r;
-}
-
 /* ---- the cluster ---- */
 
 #define NO_NETWORK                                                                                 \
@@ -324,7 +276,6 @@ static int log_wrong_fields(struct ml_server_lua *lua, const char *const *paths,
 #define DRAIN_NS        (2 * ML_NS_PER_S)
 #define ALIVE_NS        (50 * ML_NS_PER_MS)
 #define END_CHECK_NS    (10 * ML_NS_PER_MS)
-#define FIELDS_CHECK_NS (100 * ML_NS_PER_MS) /* many go live at once; before --until-idle ends */
 #define IDLE_CHECK_NS   (50 * ML_NS_PER_MS)
 #define IDLE_COUNT      4 /* checks in a row: by then a change has had its effects */
 #define IDLE_WITHIN     (60 * ML_NS_PER_S) /* does not wait for work that is scheduled later */
@@ -367,8 +318,6 @@ struct ml_dev {
     struct dev_manifests *manifests; /* of --apply; one without a path ends them */
     size_t untried_count;            /* of them */
     struct ml_task start;            /* of the operator */
-
-    struct ml_timer fields_check; /* of the scripts that have just gone live */
 
     struct ml_timer idle_check; /* --until-idle */
     int idle_count, stuck_count;
@@ -454,7 +403,6 @@ static void stop_dev(struct ml_dev *self)
     self->is_hurried = self->is_ending;
     self->is_ending = true;
     say_alive(self);
-    ml_timer_stop(&self->fields_check);
     ml_timer_stop(&self->idle_check);
     ml_operator_stop(self->operator, DRAIN_NS, shut_down_pods, self);
     if (ml_timer_active(&self->end_check))
@@ -534,6 +482,25 @@ static int make_admin_token(struct ml_dev *self)
 }
 
 /* ---- manifests, applied when they change ---- */
+
+/* { path =, files = list of { name =, text = } } */
+static void write_files(struct ml_buf *out, const char *path, const struct ml_files *files)
+{
+    struct ml_json_writer writer;
+    ml_json_writer_init(&writer, out);
+    ml_json_begin_object(&writer);
+    ml_json_put_string(&writer, "path", ml_str_of(path));
+    ml_json_key(&writer, ML_STR("files"));
+    ml_json_begin_array(&writer);
+    for (size_t i = 0; i < files->count; i++) {
+        ml_json_begin_object(&writer);
+        ml_json_put_string(&writer, "name", files->files[i].name);
+        ml_json_put_string(&writer, "text", files->files[i].text);
+        ml_json_end_object(&writer);
+    }
+    ml_json_end_array(&writer);
+    ml_json_end_object(&writer);
+}
 
 /* Lua logs manifests that fail, each with its file. After an entry that cannot be read the
  * others follow; the first such entry is the error. */
@@ -763,15 +730,6 @@ static void on_script_live(void *context)
     struct ml_err err = ML_ERR_INIT;
     if (ml_local_webhooks_register(self->operator, ml_apiserver_lua(self->server), &err) < 0)
         ml_error(&self->log, "dev", "webhooks cannot be registered", ML_ERR(&err));
-    ml_timer_start(&self->fields_check, FIELDS_CHECK_NS);
-}
-
-static void check_script_fields(void *context)
-{
-    struct ml_dev *self = context;
-    struct ml_err err = ML_ERR_INIT;
-    if (log_wrong_fields(ml_apiserver_lua(self->server), self->opts.scripts, &self->log, &err) < 0)
-        ml_error(&self->log, "dev", "the fields that scripts read cannot be checked", ML_ERR(&err));
 }
 
 static void put_expected_kinds(const char *path, struct ml_json_writer *writer)
@@ -895,7 +853,6 @@ static int build_dev(struct ml_dev *self)
     ml_random_init_real(&self->random);
     self->loop = ml_loop_new(ml_clock_real());
     self->metrics = ml_metrics_new();
-    ml_timer_init(&self->fields_check, self->loop, check_script_fields, self);
     ml_timer_init(&self->idle_check, self->loop, check_idle, self);
     ml_timer_init(&self->end_check, self->loop, check_end, self);
     ml_timer_init(&self->alive, self->loop, say_alive, self);
@@ -956,7 +913,6 @@ static void free_dev(struct ml_dev *self)
     if (self->loop) {
         catch_stop_signals(self, NULL);
         ml_task_cancel(&self->start);
-        ml_timer_stop(&self->fields_check);
         ml_timer_stop(&self->idle_check);
         ml_timer_stop(&self->end_check);
         ml_timer_stop(&self->alive);

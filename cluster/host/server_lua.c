@@ -39,7 +39,8 @@ static const char *name_in_tests(const char *name)
 /* cluster/ and lua/moonloop/, together. */
 static const struct script_library *find_embedded_module(const char *name)
 {
-    static const struct script_library *const libraries[] = {cluster_library, script_library};
+    static const struct script_library *const libraries[] = {cluster_library, script_library,
+                                                             analysis_library};
     name = name_in_tests(name);
     for (size_t i = 0; i < ML_COUNT(libraries); i++)
         for (const struct script_library *module = libraries[i]; module->name; module++)

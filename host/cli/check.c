@@ -1,6 +1,5 @@
-/* moonloop check: the verdict of a running host on these scripts, without one, whether the kinds
- * that they declare are among the given CRDs, and, in the development binary, whether the fields
- * that they read are fields of their kinds. */
+/* moonloop check: the verdict of a running host on these scripts, without one: do they load, do the
+ * names in them exist, and are the kinds that they declare among the given CRDs? */
 #include "cli/check.h"
 #include "base/escape.h"
 #include "cli/crds.h"
@@ -17,9 +16,10 @@ static bool have_kind(const struct ml_crds *crds, const struct ml_gvk *gvk)
 }
 
 struct check {
-    const struct ml_crds *crds; /* NULL: not given */
-    const struct ml_option_list *crd_paths;
-    ml_find_wrong_reads *find; /* NULL: this binary does not know the fields of kinds */
+    const struct ml_crds *crds;  /* NULL: none are given */
+    ml_give_builtin_kinds *give; /* NULL: this binary does not know the built-in kinds */
+    char **told;                 /* lines: two scripts may have a file in common */
+    size_t told_count;
     size_t bad;
     size_t good;
 };
@@ -28,7 +28,6 @@ struct check {
 struct checked {
     struct ml_files files;
     struct ml_load load;
-    bool *is_wrong; /* by file: it reads a field that there is not */
 };
 
 static void count_bad(struct check *check, const struct ml_err *err)
@@ -55,71 +54,75 @@ static size_t check_versions(const struct check *check, const struct ml_declarat
     return missing;
 }
 
-/* Does the script, or a module of it, read a field that its kind does not have? */
-static bool reads_wrongly(const struct checked *checked, const struct ml_script *script)
+/* ---- names ---- */
+
+static void tell(struct check *check, const char *line)
 {
-    for (size_t i = 0; i < checked->files.count; i++)
-        if (checked->is_wrong[i] && ml_script_loaded_file(script, checked->files.files[i].name))
-            return true;
-    return false;
+    for (size_t i = 0; i < check->told_count; i++)
+        if (strcmp(check->told[i], line) == 0)
+            return;
+    check->told = ml_realloc(check->told, (check->told_count + 1) * sizeof *check->told);
+    check->told[check->told_count++] = ml_strdup(line);
+    ml_print_line(stderr, "%s", line);
 }
 
-static void check_controller(struct check *check, const struct ml_script *script, bool is_wrong)
+static void give_kinds(const struct check *check, struct ml_analysis *analysis)
+{
+    struct ml_err err = ML_ERR_INIT;
+    if (check->crds)
+        ml_crds_give(check->crds, analysis);
+    if (check->give && check->give(analysis, &err) < 0)
+        ml_print_line(stderr, "%s", err.message);
+}
+
+/* Tells each name in the texts of the script that does not exist, and returns how many there are.
+ */
+static size_t check_names(struct check *check, const struct checked *checked,
+                          const struct ml_script *script)
+{
+    ML_AUTO(ml_files_fini) struct ml_files files;
+    ml_files_copy_loaded(&files, &checked->files, script);
+    const struct ml_script_files view = {files.files, files.count};
+    struct ml_analysis *analysis = ml_analysis_new(&view, 0);
+    enum ml_analysis_state state;
+    while ((state = ml_analysis_step(analysis)) != ML_ANALYSIS_DONE && state != ML_ANALYSIS_GAVE_UP)
+        if (state == ML_ANALYSIS_WANTS_KINDS)
+            give_kinds(check, analysis);
+    size_t count = ml_analysis_problem_count(analysis);
+    for (size_t i = 0; i < count; i++)
+        tell(check, ml_analysis_problem(analysis, i)->text);
+    if (state == ML_ANALYSIS_GAVE_UP)
+        ml_print_line(stderr, "%s: %s", ml_script_declaration(script)->file,
+                      ml_analysis_why(analysis)->message);
+    ml_analysis_free(analysis);
+    return count;
+}
+
+static void check_controller(struct check *check, const struct checked *checked,
+                             const struct ml_script *script)
 {
     const struct ml_declaration *declaration = ml_script_declaration(script);
-    size_t missing = 0;
+    size_t wrong = check_names(check, checked, script);
     for (size_t i = 0; check->crds && i < declaration->kind_count; i++) {
         const struct ml_script_kind *kind = &declaration->kinds[i];
         if (have_kind(check->crds, &kind->gvk))
             continue;
-        missing++;
+        wrong++;
         ml_print_line(
             stderr, "%s:%d: kind %.*s of %.*s%s%.*s is not built in and not among the given CRDs",
             declaration->file, kind->line, ML_STR_ARG(kind->gvk.kind), ML_STR_ARG(kind->gvk.group),
             kind->gvk.group.len ? "/" : "", ML_STR_ARG(kind->gvk.version));
     }
-    missing += check_versions(check, declaration);
-    check->bad += missing > 0 || is_wrong;
-    if (missing > 0 || is_wrong)
+    wrong += check_versions(check, declaration);
+    check->bad += wrong > 0;
+    if (wrong > 0)
         return;
     check->good++;
     ml_print_line(stdout, "%s: controller %s is fine", declaration->file, declaration->name);
 }
 
-static void print_wrong_read(void *context, const char *file, const char *text)
-{
-    struct checked *checked = context;
-    ml_print_line(stderr, "%s", text);
-    for (size_t i = 0; i < checked->files.count; i++)
-        if (ml_str_is(checked->files.files[i].name, file))
-            checked->is_wrong[i] = true;
-}
-
-/* Returns, by file, whether a script that loads has it. */
-static bool *find_used_files(const struct checked *checked)
-{
-    bool *used = ml_zalloc((checked->files.count + 1) * sizeof *used);
-    for (size_t i = 0; i < checked->files.count; i++)
-        for (size_t j = 0; j < checked->files.count && !used[i]; j++)
-            used[i] = checked->load.verdicts[j].outcome == ML_LOAD_CONTROLLER &&
-                      ml_script_loaded_file(checked->load.verdicts[j].script,
-                                            checked->files.files[i].name);
-    return used;
-}
-
-static int check_fields(const struct check *check, struct checked *checked, struct ml_err *err)
-{
-    ML_AUTO_FREE bool *used = find_used_files(checked);
-    if (!check->find)
-        return 0;
-    return check->find(&checked->files, used, check->crd_paths, print_wrong_read, checked, err);
-}
-
 static void check_files(struct check *check, struct checked *checked)
 {
-    struct ml_err err = ML_ERR_INIT;
-    if (check_fields(check, checked, &err) < 0)
-        count_bad(check, &err);
     for (size_t i = 0; i < checked->files.refused_count; i++)
         count_bad(check, &checked->files.refused[i].err);
     for (size_t i = 0; i < checked->files.count; i++) {
@@ -127,7 +130,7 @@ static void check_files(struct check *check, struct checked *checked)
         if (verdict->outcome == ML_LOAD_REFUSED)
             count_bad(check, &verdict->err);
         else if (verdict->outcome == ML_LOAD_CONTROLLER)
-            check_controller(check, verdict->script, reads_wrongly(checked, verdict->script));
+            check_controller(check, checked, verdict->script);
     }
 }
 
@@ -140,14 +143,12 @@ static void check_path(struct check *check, const struct ml_script_limits *limit
         count_bad(check, &err);
         return;
     }
-    checked.is_wrong = ml_zalloc((checked.files.count + 1) * sizeof *checked.is_wrong);
     ml_load_all(&checked.load, &checked.files, &opts);
     check_files(check, &checked);
     if (checked.files.count + checked.files.refused_count == 0) {
         ml_err_set(&err, ML_EINVALID, "%s: no script in it", path);
         count_bad(check, &err);
     }
-    free(checked.is_wrong);
     ml_load_fini(&checked.load);
     ml_files_fini(&checked.files);
 }
@@ -164,7 +165,7 @@ static const struct ml_option options[] = {
      offsetof(struct check_values, limits.memory_max)},
 };
 
-static int check_paths(const struct check_values *values, ml_find_wrong_reads *find)
+static int check_paths(const struct check_values *values, ml_give_builtin_kinds *give)
 {
     struct ml_err err = ML_ERR_INIT;
     ML_AUTO(ml_crds_fini) struct ml_crds crds = {0};
@@ -172,19 +173,20 @@ static int check_paths(const struct check_values *values, ml_find_wrong_reads *f
         ml_print_line(stderr, "%s", err.message);
         return MOONLOOP_EXIT_BAD;
     }
-    struct check check = {.crds = values->crd_paths.count ? &crds : NULL,
-                          .crd_paths = &values->crd_paths,
-                          .find = find};
+    struct check check = {.crds = values->crd_paths.count ? &crds : NULL, .give = give};
     for (size_t i = 0; i < values->paths.count; i++)
         check_path(&check, &values->limits, values->paths.values[i]);
+    for (size_t i = 0; i < check.told_count; i++)
+        free(check.told[i]);
+    free(check.told);
     return check.bad ? MOONLOOP_EXIT_BAD : MOONLOOP_EXIT_OK;
 }
 
-int ml_check_run(void *values, ml_find_wrong_reads *find, struct ml_err *err)
+int ml_check_run(void *values, ml_give_builtin_kinds *give, struct ml_err *err)
 {
     const struct check_values *given = values;
     if (given->paths.count > 0)
-        return check_paths(given, find);
+        return check_paths(given, give);
     ml_err_set(err, ML_EINVALID, "no scripts given: moonloop check PATH");
     return MOONLOOP_EXIT_USAGE;
 }
@@ -200,9 +202,9 @@ const struct ml_command ml_command_check = {
     .usage = "PATH… [--crds PATH…]",
     .summary = "compile and load scripts, say what is wrong, touch nothing",
     .description =
-        "Compiles the scripts, loads them in the sandbox and checks what they declare, and, in\n"
-        "the binary with `moonloop dev`, which fields they read of kinds that are built in or\n"
-        "among the CRDs.\n"
+        "Compiles the scripts, loads them in the sandbox and checks what they declare, and the\n"
+        "names in them: functions, fields of options and results, fields of the kinds that are\n"
+        "among the CRDs, and, in the binary with `moonloop dev`, of built-in kinds.\n"
         "Prints file:line: message for each that is no good and exits 1 then.",
     .example = "reconcilers/ --crds crds/",
     .options = options,

@@ -119,3 +119,57 @@ const char *ml_crds_definition(const struct ml_crds *crds, const struct ml_gvk *
     const struct ml_crd_kind *kind = find_kind(crds, gvk);
     return kind ? crds->definitions[kind->definition] : NULL;
 }
+
+/* The schema of a version in a definition; empty: it has none. */
+static struct ml_str find_schema(struct ml_str definition, struct ml_str version)
+{
+    struct ml_str versions, schema = {NULL, 0};
+    if (!ml_json_find(definition, &versions, "spec", "versions", NULL))
+        return schema;
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    ml_json_reader_init(&reader, versions, 0);
+    ml_json_next(&reader);
+    for (struct ml_str each; (each = ml_json_skip(&reader)).len;) {
+        ML_AUTO_FREE char *name = ml_json_find_string(each, "name", NULL);
+        if (name && ml_str_is(version, name))
+            (void)ml_json_find(each, &schema, "schema", "openAPIV3Schema", NULL);
+    }
+    return schema;
+}
+
+/* As ml_openapi_schema writes it. */
+static void write_schema(const char *name, struct ml_str schema, struct ml_buf *out)
+{
+    struct ml_json_writer writer;
+    ml_json_writer_init(&writer, out);
+    ml_json_begin_object(&writer);
+    ml_json_put_string(&writer, "root", ml_str_of(name));
+    ml_json_key(&writer, ML_STR("definitions"));
+    ml_json_begin_object(&writer);
+    ml_json_put_raw(&writer, name, schema);
+    ml_json_end_object(&writer);
+    ml_json_end_object(&writer);
+}
+
+void ml_crds_give(const struct ml_crds *crds, struct ml_analysis *analysis)
+{
+    for (size_t i = 0; i < ml_analysis_kind_count(analysis); i++) {
+        ML_AUTO(ml_buf_fini) struct ml_buf document = ML_BUF_INIT;
+        const struct ml_gvk gvk = ml_analysis_kind(analysis, i);
+        const struct ml_crd_kind *kind = find_kind(crds, &gvk);
+        struct ml_str schema = {NULL, 0};
+        if (kind)
+            schema = find_schema(ml_str_of(crds->definitions[kind->definition]), gvk.version);
+        if (schema.len == 0)
+            continue;
+        write_schema(kind->name, schema, &document);
+        ml_analysis_give_schema(analysis, i, ml_buf_str(&document));
+    }
+    for (size_t i = 0; i < crds->count; i++) {
+        struct ml_str rest = ml_str_of(crds->kinds[i].name);
+        struct ml_gvk gvk = {.group = ml_str_cut(&rest, '/')};
+        gvk.version = ml_str_cut(&rest, '/');
+        gvk.kind = rest;
+        ml_analysis_give_kind(analysis, &gvk);
+    }
+}

@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "cli/command.h"
 #include "kube/kind.h"
+#include "script/analysis.h"
 
 struct ml_crd_kind {
     char *name; /* "group/version/Kind" */
@@ -33,3 +34,7 @@ ML_NODISCARD int ml_crds_put(struct ml_json_writer *writer, const char *path, st
  * is not among them. */
 const char *ml_crds_plural(const struct ml_crds *crds, const struct ml_gvk *gvk);
 const char *ml_crds_definition(const struct ml_crds *crds, const struct ml_gvk *gvk);
+
+/* Gives the analysis, which wants kinds, the schemas of those that are among the CRDs, and all
+ * kinds of the CRDs. */
+void ml_crds_give(const struct ml_crds *crds, struct ml_analysis *analysis);

@@ -70,7 +70,35 @@ static bool is_dns_subdomain(struct ml_str text)
 
 bool ml_group_is_built_in(struct ml_str group)
 {
-    return !group.len || !memchr(group.ptr, '.', group.len) || ml_str_ends(group, ".k8s.io");
+    static const char *const groups[] = {
+        "admissionregistration",
+        "apiextensions",
+        "apiregistration",
+        "authentication",
+        "authorization",
+        "certificates",
+        "coordination",
+        "discovery",
+        "events",
+        "flowcontrol.apiserver",
+        "internal.apiserver",
+        "networking",
+        "node",
+        "rbac.authorization",
+        "resource",
+        "scheduling",
+        "storage",
+        "storagemigration",
+    };
+    if (!group.len || !memchr(group.ptr, '.', group.len))
+        return true;
+    if (!ml_str_ends(group, ".k8s.io"))
+        return false;
+    group.len -= strlen(".k8s.io");
+    for (size_t i = 0; i < ML_COUNT(groups); i++)
+        if (ml_str_is(group, groups[i]))
+            return true;
+    return false;
 }
 
 bool ml_gvk_parse(struct ml_str api_version, struct ml_str kind, struct ml_gvk *out)

@@ -15,7 +15,9 @@ struct ml_gvk {
  * with characters that no API group, version or kind has. */
 ML_NODISCARD bool ml_gvk_parse(struct ml_str api_version, struct ml_str kind, struct ml_gvk *out);
 
-/* A group of the API server itself: the core group, one without a dot, or one of k8s.io. */
+/* A group of the API server itself: the core group, one without a dot, or one of its own below
+ * k8s.io; others there are of CustomResourceDefinitions (gateway.networking.k8s.io) and aggregated
+ * servers. Source: k8s.io/kubernetes/pkg/controlplane/instance.go. */
 bool ml_group_is_built_in(struct ml_str group);
 
 /* A kind as discovery knows it. Interned in ml_discovery: one per group, version and kind, so

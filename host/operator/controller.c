@@ -1040,13 +1040,18 @@ static void enqueue_all_objects(void *context)
             controller_enqueue_at_start(self, ml_object_key(object));
 }
 
-/* The swap. It happens in one step of the loop, so between any two reconciles. */
 static void on_revision_ready(void *context, struct ml_revision *revision)
 {
     struct ml_controller *self = context;
-    struct ml_revision *old = self->current;
     ml_assert(revision == self->offered);
-    self->offered = NULL;
+    self->handler->ready(self->context, self);
+}
+
+void ml_controller_promote(struct ml_controller *self)
+{
+    struct ml_revision *revision = ml_take(&self->offered), *old = self->current;
+    if (!revision)
+        return;
     self->current = revision;
     ml_revision_live(revision, self->expectations, &self->cpu_account);
     ml_metric_set(self->metrics.workers_max, (double)revision->declaration->concurrency_max);
@@ -1325,6 +1330,11 @@ void ml_controller_offer(struct ml_controller *self, struct ml_script *script)
     ml_revision_unref(self->offered);
     self->offered = ml_revision_new(self->services, script, ++self->offers, &revision_handler,
                                     self);
+}
+
+void ml_controller_withdraw(struct ml_controller *self)
+{
+    ml_revision_unref(ml_take(&self->offered));
 }
 
 void ml_controller_resync(struct ml_controller *self)

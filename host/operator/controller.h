@@ -9,6 +9,9 @@
 struct ml_controller;
 
 struct ml_controller_handler {
+    /* The offered revision can take over: it does when ml_controller_promote is called, and never
+     * after ml_controller_withdraw. */
+    void (*ready)(void *context, struct ml_controller *controller);
     /* The offered revision is live from now on; `first`: there was none before. */
     void (*live)(void *context, struct ml_controller *controller, bool first);
     /* The script runs into its limits again and again and is held back; or it is no longer. */
@@ -28,6 +31,12 @@ void ml_controller_free(struct ml_controller *controller);
 
 /* Takes over the reference to `script`. An earlier offer that is not live yet is dropped. */
 void ml_controller_offer(struct ml_controller *controller, struct ml_script *script);
+
+/* The offered revision, which is ready, takes over: in one step of the loop, so between any two
+ * reconciles. No effect when the controller is being stopped. */
+void ml_controller_promote(struct ml_controller *controller);
+/* Drops the offer, if there is one. */
+void ml_controller_withdraw(struct ml_controller *controller);
 
 /* This replica stands by no longer: enqueues all objects, as after a start. */
 void ml_controller_resync(struct ml_controller *controller);

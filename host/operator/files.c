@@ -147,6 +147,15 @@ void ml_files_copy(struct ml_files *to, const struct ml_files *from)
     to->only = ml_strdup(from->only);
 }
 
+void ml_files_copy_loaded(struct ml_files *to, const struct ml_files *from,
+                          const struct ml_script *script)
+{
+    *to = ML_FILES_INIT;
+    for (size_t i = 0; i < from->count; i++)
+        if (ml_script_loaded_file(script, from->files[i].name))
+            files_insert(to, from->files[i].name, from->files[i].text);
+}
+
 bool ml_files_asked_for(const struct ml_files *files, size_t index)
 {
     return !files->only || ml_str_is(files->files[index].name, files->only);

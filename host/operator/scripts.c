@@ -5,6 +5,7 @@
 #include "operator/scripts.h"
 
 #include "base/escape.h"
+#include "operator/text_check.h"
 
 #define SOURCES_MAX 64
 
@@ -17,14 +18,19 @@ struct entry {
     char *file;
     struct ml_controller *controller; /* NULL until a version was good */
     struct ml_controller *successor;  /* same file, other name: takes over when it is live */
-    uint64_t fingerprint;             /* of the version offered last */
+    uint64_t fingerprint;             /* of the version offered last, and not refused */
+    uint64_t live_fingerprint;        /* of the one that runs */
     uint64_t refused;                 /* of the set refused last; 0: the newest is not refused */
     uint64_t refused_text;            /* of the text of the file in that set */
     struct ml_err why;                /* why the newest version was refused */
-    bool missing;                     /* the file is gone from its source */
-    char *removed;                    /* the name of its controller, which was removed; or NULL */
-    size_t draining;                  /* controllers of it in ml_scripts.draining */
-    bool dead;                        /* freed when those have ended */
+    struct ml_text_check *check;      /* of the version that was offered or refused last; or NULL */
+    struct ml_controller *checked;    /* what it was offered to; NULL: it is refused */
+    bool is_ready;                    /* that version could take over, but for the check */
+    uint64_t offered_set, offered_text; /* of that version: what `refused` would be */
+    bool missing;                       /* the file is gone from its source */
+    char *removed;                      /* the name of its controller, which was removed; or NULL */
+    size_t draining;                    /* controllers of it in ml_scripts.draining */
+    bool dead;                          /* freed when those have ended */
     struct ml_list node;
 };
 
@@ -45,6 +51,8 @@ struct ml_scripts {
     void (*stopped)(void *context);
     void *stopped_context;
     struct ml_task stopped_task;
+    struct ml_cpu_account check_account; /* of checks of names: a file that loads for long must not
+                                            delay them */
     struct ml_metric_family *refusals;
     struct ml_metric_family *refused; /* 1: what its source has is not what runs */
     struct ml_metric_family *quarantines;
@@ -113,6 +121,12 @@ static void source_report(struct ml_source *source, bool warning, const char *re
         source->class->report(source, warning, reason, note);
 }
 
+static void entry_cancel_check(struct entry *entry)
+{
+    ml_text_check_cancel(ml_take(&entry->check));
+    entry->checked = NULL;
+}
+
 /* Says so in the log, as a metric, and as an Event for the author. `last_good`: the version that is
  * about to run instead, or NULL. */
 static void entry_refuse(struct entry *entry, const struct ml_err *err, bool quarantined,
@@ -122,6 +136,8 @@ static void entry_refuse(struct entry *entry, const struct ml_err *err, bool qua
     const char *message = entry_works(entry) || last_good
                               ? "script refused; the last good version keeps running"
                               : "script refused";
+    if (!entry->checked) /* that of an earlier version, which was refused, too */
+        entry_cancel_check(entry);
     entry->why = *err;
     ml_error(self->services->log, "scripts", message, ML_S("source", entry->source->name),
              ML_ERR_FIELDS(err), ML_S("script", entry->file));
@@ -137,6 +153,8 @@ static void entry_drop_successor(struct entry *entry)
 {
     if (!entry->successor)
         return;
+    if (entry->checked == entry->successor)
+        entry_cancel_check(entry);
     entry->source->scripts->running--;
     ml_controller_free(ml_take(&entry->successor));
 }
@@ -147,6 +165,7 @@ static void entry_free(struct entry *entry)
     ml_list_remove(&entry->node);
     if (!entry->dead)
         entry_show_refused(entry, false);
+    entry_cancel_check(entry);
     entry_drop_successor(entry);
     ml_controller_free(ml_take(&entry->controller));
     if (entry->draining > 0) { /* they refer to it */
@@ -304,6 +323,7 @@ static void entry_on_live(void *context, struct ml_controller *controller, bool 
         entry->controller = ml_take(&entry->successor);
         free(ml_take(&entry->removed));
     }
+    entry->live_fingerprint = entry->fingerprint;
     const char *name = ml_controller_name(controller);
     ML_AUTO_FREE char *note = ml_asprintf("%s: controller %s runs the new version", entry->file,
                                           name);
@@ -341,7 +361,79 @@ static void entry_on_stopped(void *context, struct ml_controller *controller)
         ml_task_defer(&self->stopped_task, self->services->loop);
 }
 
+static void entry_offer(struct entry *entry, struct ml_script *script, uint64_t fingerprint,
+                        const struct ml_load *load);
+
+/* The offered version is refused. The last good one takes its place, if none runs. */
+static void entry_refuse_offered(struct entry *entry, struct ml_controller *controller,
+                                 const struct ml_err *problem)
+{
+    struct ml_source *source = entry->source;
+    const struct ml_load load = {.opts = {.services = source->scripts->services,
+                                          .limits = &source->limits,
+                                          .marker = source->scripts->marker}};
+    struct ml_text_check *check = ml_take(&entry->check); /* goes on */
+    struct ml_script *last_good = NULL;
+    if (!entry_works(entry) && source->last_good)
+        last_good = ml_load_last_good(&load, ml_str_of(entry->file), source->last_good);
+    entry_refuse(entry, problem, false, last_good);
+    if (controller == entry->successor)
+        entry_drop_successor(entry);
+    else
+        ml_controller_withdraw(controller);
+    if (last_good)
+        entry_offer(entry, last_good, 0, NULL);
+    else
+        entry->fingerprint = entry->live_fingerprint;
+    entry->check = check;
+    entry->why = *problem;
+    entry->refused = entry->offered_set;
+    entry->refused_text = entry->offered_text;
+    entry_show_refused(entry, true);
+}
+
+/* The names of a version that was refused for them exist by now. */
+static void entry_look_again(struct entry *entry)
+{
+    entry->refused = 0;
+    if (entry->source->class->again)
+        entry->source->class->again(entry->source);
+}
+
+static void entry_on_checked(void *context, const struct ml_err *problem)
+{
+    struct entry *entry = context;
+    struct ml_controller *controller = ml_take(&entry->checked);
+    if (problem && !entry->source->allows_unknown_names) {
+        entry_refuse_offered(entry, controller, problem);
+        return;
+    }
+    if (problem) {
+        ml_warn(entry->source->scripts->services->log, "scripts",
+                "the script has names that do not exist; its source allows them",
+                ML_S("source", entry->source->name), ML_ERR_FIELDS(problem));
+        entry_cancel_check(entry);
+    }
+    entry->check = NULL;
+    if (!controller)
+        entry_look_again(entry);
+    else if (entry->is_ready)
+        ml_controller_promote(controller);
+}
+
+/* It takes over when its names are checked. */
+static void entry_on_ready(void *context, struct ml_controller *controller)
+{
+    struct entry *entry = context;
+    entry->is_ready = true;
+    if (entry->check && entry->checked == controller)
+        ml_text_check_kinds_exist(entry->check);
+    else
+        ml_controller_promote(controller);
+}
+
 static const struct ml_controller_handler controller_handler = {
+    .ready = entry_on_ready,
     .live = entry_on_live,
     .circuit = entry_on_circuit,
     .removed = entry_on_removed,
@@ -419,8 +511,30 @@ static bool entry_changes_kind(const struct entry *entry, const struct ml_script
     return true;
 }
 
-/* Takes over the reference to `script`. `fingerprint`: of the files that it was made from. */
-static void entry_offer(struct entry *entry, struct ml_script *script, uint64_t fingerprint)
+/* The names in the script, which was loaded from files of `load`, are checked before it takes over.
+ * `load` NULL: it is the last good version, and was checked before. */
+static void entry_begin_check(struct entry *entry, struct ml_controller *controller,
+                              const struct ml_script *script, const struct ml_load *load)
+{
+    struct ml_source *source = entry->source;
+    entry_cancel_check(entry);
+    if (!load)
+        return;
+    entry->checked = controller;
+    entry->is_ready = false;
+    entry->check = ml_text_check_new(source->scripts->services, &source->scripts->check_account,
+                                     &load->files, script, entry_on_checked, entry);
+    entry->offered_set = load->fingerprint;
+    entry->offered_text = 0;
+    for (size_t i = 0; i < load->files.count; i++)
+        if (ml_str_is(load->files.files[i].name, entry->file))
+            entry->offered_text = ml_str_hash(load->files.files[i].text);
+}
+
+/* Takes over the reference to `script`. `fingerprint`: of the files that it was made from; `load`
+ * as of entry_begin_check. */
+static void entry_offer(struct entry *entry, struct ml_script *script, uint64_t fingerprint,
+                        const struct ml_load *load)
 {
     const char *name = ml_script_declaration(script)->name;
     const struct entry *other = entry_with_name(entry, name);
@@ -461,6 +575,7 @@ static void entry_offer(struct entry *entry, struct ml_script *script, uint64_t 
     entry_drop_successor(entry);
     if (!*place)
         *place = entry_new_controller(entry, name);
+    entry_begin_check(entry, *place, script, load);
     ml_controller_offer(*place, script);
     free(ml_take(&entry->removed));
     if (source_removes(entry->source, name))
@@ -481,11 +596,22 @@ static bool entry_knows(const struct entry *entry, const struct ml_load *load,
         out->err = entry->why;
         return true;
     }
-    if (!script || entry->refused ||
-        ml_files_fingerprint(&load->files, script) != entry->fingerprint)
+    if (!script || ml_files_fingerprint(&load->files, script) != entry->fingerprint)
         return false;
     out->script = ml_script_ref(script);
     return true;
+}
+
+/* Its source has again what runs. */
+static void entry_forget_refused(struct entry *entry)
+{
+    if (!entry->refused)
+        return;
+    if (!entry->checked)
+        entry_cancel_check(entry);
+    entry->refused = 0;
+    entry->why = ML_ERR_INIT;
+    entry_show_refused(entry, false);
 }
 
 static void source_follow_verdict(struct ml_source *self, const struct ml_load *load, size_t index)
@@ -498,13 +624,17 @@ static void source_follow_verdict(struct ml_source *self, const struct ml_load *
     }
     struct entry *entry = entry_get(self, file->name);
     entry->missing = false;
-    if (verdict->outcome == ML_LOAD_UNCHANGED)
+    if (verdict->outcome == ML_LOAD_UNCHANGED) {
+        entry_forget_refused(entry);
         return;
+    }
     if (verdict->err.kind && entry->refused != load->fingerprint)
         entry_refuse(entry, &verdict->err, verdict->quarantined, verdict->script);
+    bool is_other = verdict->err.kind && !verdict->quarantined; /* than what the source has */
     if (verdict->outcome == ML_LOAD_CONTROLLER)
         entry_offer(entry, ml_script_ref(verdict->script),
-                    ml_files_fingerprint(&load->files, verdict->script));
+                    is_other ? 0 : ml_files_fingerprint(&load->files, verdict->script),
+                    verdict->err.kind ? NULL : load);
     if (!verdict->err.kind)
         return;
     entry->why = verdict->err;
@@ -677,7 +807,7 @@ static void source_replace_refused(struct ml_source *self, const struct ml_load 
             continue;
         struct entry *entry = entry_get(self, name);
         uint64_t refused = entry->refused;
-        entry_offer(entry, script, 0);
+        entry_offer(entry, script, 0, NULL);
         entry->refused = refused;
         entry->why = file->err;
         entry_show_refused(entry, true);
@@ -786,12 +916,24 @@ static void source_load(struct ml_source *self, const struct ml_files *files)
         ml_slice_wait(&self->slice, &self->cpu_account);
 }
 
+/* Files that were refused are loaded again when what is refused is another. */
+static void source_note_what_is_allowed(struct ml_source *self)
+{
+    if (self->allowed_unknown_names == self->allows_unknown_names)
+        return;
+    self->allowed_unknown_names = self->allows_unknown_names;
+    ml_list_each_entry (struct entry, entry, &self->scripts->entries)
+        if (entry->source == self)
+            entry->refused = 0;
+}
+
 void ml_source_notify_files(struct ml_source *self, const struct ml_files *files)
 {
     self->read = true;
     if (self->scripts->stopping)
         return;
     self->trouble = ML_ERR_INIT;
+    source_note_what_is_allowed(self);
     for (size_t i = 0; i < files->refused_count; i++)
         source_refuse_file(self, &files->refused[i]);
     source_load(self, files);
@@ -907,6 +1049,11 @@ static void collect_not_working(void *context)
                   (double)(count.missing_kind + count.refused + count.blocked + count.pending));
 }
 
+static void scripts_on_idle(void *context)
+{
+    (void)context; /* whenever there is something to check, a slice waits */
+}
+
 static void scripts_on_all_stopped(void *context)
 {
     struct ml_scripts *self = context;
@@ -922,6 +1069,7 @@ struct ml_scripts *ml_scripts_new(struct ml_services *services,
     self->limits = *limits;
     self->marker = marker;
     ml_task_init(&self->stopped_task, scripts_on_all_stopped, self);
+    ml_cpu_account_init(&self->check_account, services->slices, scripts_on_idle, self);
     ml_list_init(&self->sources);
     ml_list_init(&self->entries);
     ml_list_init(&self->dead);
@@ -969,6 +1117,7 @@ void ml_scripts_free(struct ml_scripts *self)
     }
     ml_list_each_entry (struct ml_source, source, &self->sources)
         source_free(source);
+    ml_cpu_account_fini(&self->check_account);
     free(self);
 }
 
@@ -1001,6 +1150,8 @@ void ml_scripts_stop(struct ml_scripts *self, void (*done)(void *context), void 
         source_stop(source);
         ml_last_good_end(source->last_good);
     }
+    ml_list_each_entry (struct entry, entry, &self->entries)
+        entry_cancel_check(entry);
     self->stopped = done;
     self->stopped_context = context;
     if (self->running == 0)

@@ -67,6 +67,8 @@ struct ml_source *ml_source_path_new(const char *path)
 
 /* ---- a ConfigMap ---- */
 
+#define ALLOW_ANNOTATION "moonloop.dev/allow-unknown-fields"
+
 struct configmap_source {
     struct ml_source source;
     struct ml_services *services; /* from the start on */
@@ -119,6 +121,9 @@ static void configmap_notify_files(struct configmap_source *self, struct ml_obje
     free(self->source.removed);
     self->source.removed = ml_json_find_string(ml_buf_str(&json), "metadata", "annotations",
                                                ML_REMOVE_ANNOTATION, NULL);
+    ML_AUTO_FREE char *allows = ml_json_find_string(ml_buf_str(&json), "metadata", "annotations",
+                                                    ALLOW_ANNOTATION, NULL);
+    self->source.allows_unknown_names = allows && strcmp(allows, "true") == 0;
     int r = 0;
     if (ml_json_find(ml_buf_str(&json), &data, "data", NULL))
         r = configmap_collect_files(&files, data, false, &err);

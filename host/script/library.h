@@ -11,4 +11,5 @@ struct script_library {
 };
 
 extern const struct script_library script_library[];
-extern const struct script_library cluster_library[]; /* cluster/; cluster/host has it */
+extern const struct script_library analysis_library[]; /* lua/analysis/ and lua/script_api.lua */
+extern const struct script_library cluster_library[];  /* cluster/; cluster/host has it */

@@ -5,20 +5,23 @@ local M = {}
 local SHOWN_MAX = 200 -- bytes of a key
 local LENGTH_MAX = 64 -- bytes of a name for which another one is suggested
 
---- Edit distance between two names, at most `most` + 1.
+--- Edit distance between two names, at most `most` + 1. Two neighbours that change places are one edit.
 local function distance(a, b, most)
-  local row = {}
+  local before, last, row = {}, {}, {}
   for j = 0, #b do
     row[j] = j
   end
   for i = 1, #a do
-    local diagonal, best = row[0], i
+    local best = i
+    before, last, row = last, row, before
     row[0] = i
     for j = 1, #b do
-      local above = row[j]
       local cost = a:byte(i) == b:byte(j) and 0 or 1
-      row[j] = math.min(above + 1, row[j - 1] + 1, diagonal + cost)
-      diagonal, best = above, math.min(best, row[j])
+      row[j] = math.min(last[j] + 1, row[j - 1] + 1, last[j - 1] + cost)
+      if i > 1 and j > 1 and a:byte(i) == b:byte(j - 1) and a:byte(i - 1) == b:byte(j) then
+        row[j] = math.min(row[j], before[j - 2] + 1)
+      end
+      best = math.min(best, row[j])
     end
     if best > most then
       return most + 1

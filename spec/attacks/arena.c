@@ -310,7 +310,8 @@ static void make_operator(struct arena *arena, int log_fd)
         .instance = "moonloop-attacks",
     };
     arena->operator= ml_operator_new(&opts);
-    arena->source = (struct ml_source){.class = &source_class, .name = ml_strdup("scripts")};
+    arena->source = (struct ml_source){
+        .class = &source_class, .name = ml_strdup("scripts"), .allows_unknown_names = true};
     ml_scripts_add_source(ml_operator_scripts(arena->operator),
                           arena->folder ? ml_source_path_new(arena->folder) : &arena->source);
 }

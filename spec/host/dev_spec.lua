@@ -358,31 +358,34 @@ describe("moonloop dev", function()
       assert.matches("at/a +DONE\n", result.out)
     end)
 
-    it("warns of fields that are read and do not exist, each once", function()
+    it("refuses a script with names that do not exist, and runs the others", function()
       local script = [[
 local moonloop = require "moonloop"
+local Pod = moonloop.kind("v1", "Pod")
 return moonloop.controller {
   name = "reads",
   reconciles = moonloop.kind("cnat.programming-kubernetes.info/v1alpha1", "At"),
+  uses = { Pod },
   reconcile = function(at, ctx)
-    local pod = ctx.get(moonloop.kind("v1", "Pod"), "a")
+    local pod = ctx.get(Pod, "a")
     return { status = { phase = pod and pod.status.phsae or at.spec.shedule } }
   end,
 }
 ]]
-      local scripts = folder { ["reads.lua"] = script, ["cnat.lua"] = CNAT, ["marks.lua"] = MARKS }
-      local result = dev.command("--until-idle", "--scripts", scripts, "--apply", "crds")
-      assert.equal(0, result.code, result.err)
-      for _, problem in ipairs {
-        "reads.lua:7: Pod of v1 has no field 'status.phsae'; did you mean 'phase'?",
-        "reads.lua:7: At of cnat.programming-kubernetes.info/v1alpha1 has no field 'spec.shedule'; did you mean "
-          .. "'schedule'?",
-      } do
-        local first, last = result.err:find(problem, 1, true)
-        assert.truthy(first, result.err)
-        assert.falsy(result.err:find(problem, last, true), result.err)
-      end
-      assert.equal(2, select(2, result.err:gsub("reads a field that its kind does not have", "")))
+      local scripts, manifests = folder { ["reads.lua"] = script, ["cnat.lua"] = CNAT }, folder { ["at.yaml"] = AT }
+      local result = dev.command("--until-idle", "--scripts", scripts, "--apply", "crds", "--apply", manifests)
+      assert.equal(1, result.code, result.err)
+      local problem = "reads.lua:9: Pod of v1 has no field 'status.phsae'; did you mean 'phase'? (and 1 more)\n"
+      assert.equal("moonloop dev: " .. problem, result.err:match "moonloop dev: [^\n]+\n$")
+      assert.matches("at/a +DONE\n", result.out)
+    end)
+
+    it("checks the fields of a kind that comes after its script", function()
+      local path = folder { ["a-at.yaml"] = AT, ["z-crd.yaml"] = shell.read "crds/at.yaml" }
+      local scripts = folder { ["cnat.lua"] = (CNAT:gsub("at%.spec%.schedule", "at.spec.scedule")) }
+      local result = dev.command("--until-idle", "--scripts", scripts, "--apply", path)
+      assert.equal(1, result.code, result.err)
+      assert.matches("cnat%.lua:%d+: At of [^\n]* has no field 'spec%.scedule'; did you mean 'schedule'", result.err)
     end)
 
     it("waits for kinds that come with another manifest", function()

@@ -32,6 +32,7 @@ local CALLS = {
   ["ctx.metric"] = 'ctx.metric("calls", 1)',
   ["ctx.once"] = 'ctx.once("once-" .. object.metadata.name, { key = function() return "x" end })',
   ["ctx.event"] = 'ctx.event("Called", "x")',
+  ["moonloop.kind"] = 'moonloop.kind("v1", "Pod")',
 }
 
 local function argument_of(entry, param)

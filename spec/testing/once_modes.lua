@@ -48,19 +48,20 @@ function modes.bad(thing, word, ctx)
   return { status = { message = tostring(why) } }
 end
 
--- "call name": a wrong call.
+-- "call name": a wrong call. Its arguments come from the word: a script with a wrong literal does not load.
 function modes.call(_, word, ctx)
+  local letter = word:sub(1, 1)
   local many = {}
   for index = 1, 101 do
     many["k" .. index] = value
   end
   local calls = {
     name = function() ctx.once("No_Name", { a = value }) end,
-    table = function() ctx.once("x", "a") end,
+    table = function() ctx.once("x", letter) end,
     none = function() ctx.once("x", {}) end,
     key = function() ctx.once("x", { ["a b"] = value }) end,
     dots = function() ctx.once("x", { [".."] = value }) end,
-    text = function() ctx.once("x", { a = "b" }) end,
+    text = function() ctx.once("x", { a = letter }) end,
     many = function() ctx.once("x", many) end,
     elsewhere = function() ctx.once("x", { a = value }, "other") end,
     all = function()

@@ -124,8 +124,8 @@ local STATEMENTS = {
   'local s = ctx.get(Secret, "later") see(s and s.data and s.data.x)',
   'local t = ctx.get(Thing, "later") see(t and t.spec.mode)',
   'if not ctx.get(Secret, "later") then error "no secret" end',
-  'see(#ctx.list(Secret, { labels = "color in (red, green), for" }))',
-  'see(#ctx.list(Secret, { labels = "!color" }))',
+  'see(#ctx.list(Secret, { labels = { color = "red", ["for"] = "a" } }))',
+  'see(#ctx.list(Secret, { labels = { color = "green" } }))',
   'see(#ctx.list(Thing, { fields = { ["spec.mode"] = "m1" } }))',
   'see(#ctx.list(Secret, { fields = { ["metadata.name"] = "s2" } }))',
   -- Raw access to what the host gives.

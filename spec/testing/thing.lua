@@ -26,7 +26,7 @@ function modes.restless(thing, ctx)
 end
 
 function modes.undeclared(_, ctx)
-  ctx.get(moonloop.kind("v1", "Node"), "n")
+  ctx.get(moonloop.kind("v1", ("Nodes"):sub(1, 4)), "n") -- not in the text: such a script does not load
 end
 
 function modes.invalid(_, ctx)

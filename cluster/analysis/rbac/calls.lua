@@ -7,7 +7,7 @@
 ---   * the kinds that are created and applied are those of the tables with `kind = "Pod"` or `kind = Pod.kind`;
 ---   * the kind of what is patched or deleted is that of the variable, when all that is assigned to it was read by
 ---     one of these calls, or is the object that reconcile was called with (variables.lua).
-local lexer = require "cluster.analysis.rbac.lexer"
+local lexer = require "analysis.lexer"
 local variables = require "cluster.analysis.rbac.variables"
 
 local M = {}

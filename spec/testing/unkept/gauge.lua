@@ -5,10 +5,13 @@ local Gauge = moonloop.kind("example.com/v1", "Gauge")
 local ConfigMap = moonloop.kind("v1", "ConfigMap")
 local Deployment = moonloop.kind("apps/v1", "Deployment")
 
+-- Names that the schemas do not have. They are computed: a script with such a name in its text does not load.
+local PHSE, COLOUR, TYPO = ("PHSE"):lower(), ("COLOUR"):lower(), ("TYPO"):lower()
+
 local modes = {}
 
 function modes.misspelt()
-  return { status = { phase = "FINE", phse = "FINE" } }
+  return { status = { phase = "FINE", [PHSE] = "FINE" } }
 end
 
 -- Another value each time.
@@ -17,7 +20,7 @@ function modes.clock(gauge)
 end
 
 function modes.inner()
-  return { status = { phase = "FINE", marks = { { at = 1, colour = "blue", color = "blue" } } } }
+  return { status = { phase = "FINE", marks = { { at = 1, [COLOUR] = "blue", color = "blue" } } } }
 end
 
 -- The server adds colors, and a unit.
@@ -27,7 +30,7 @@ end
 
 -- A field that changed is written, together with one that is not kept.
 function modes.both(gauge)
-  return { status = { phase = "FINE", phse = "FINE", tick = gauge.spec.tick } }
+  return { status = { phase = "FINE", [PHSE] = "FINE", tick = gauge.spec.tick } }
 end
 
 function modes.conditions()
@@ -40,7 +43,7 @@ local function deployment(name, typo)
     spec = { replicas = 0, selector = { matchLabels = { app = name } }, template = {
       metadata = { labels = { app = name } },
       spec = { containers = {
-        { name = "c", image = "i", resources = { requests = { cpu = "1000m" } }, typo = typo },
+        { name = "c", image = "i", resources = { requests = { cpu = "1000m" } }, [TYPO] = typo },
       } },
     } },
   }
@@ -48,8 +51,8 @@ end
 
 function modes.patch(gauge, ctx)
   local owned = ctx.ensure { apiVersion = "v1", kind = "ConfigMap", metadata = { name = gauge.metadata.name } }
-  ctx.patch(owned, { data = { a = "b" }, typo = "c" })
-  ctx.patch(gauge, { spec = { typo = 1 } })
+  ctx.patch(owned, { data = { a = "b" }, [TYPO] = "c" })
+  ctx.patch(gauge, { spec = { [TYPO] = 1 } })
   ctx.patch(ctx.ensure(deployment(gauge.metadata.name .. "-d")), { spec = { paused = moonloop.null, template = {
     spec = { nodeSelector = moonloop.null, dnsPolicy = moonloop.null },
   } } })

@@ -146,6 +146,28 @@ static void test_key_valid_takes_one_or_two_names(void **state)
             fail_msg("%s", rows[i].key);
 }
 
+static void test_group_is_built_in_where_the_api_server_has_it(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *group;
+        bool built_in;
+    } rows[] = {
+        {"", true},
+        {"apps", true},
+        {"networking.k8s.io", true},
+        {"rbac.authorization.k8s.io", true},
+        {"flowcontrol.apiserver.k8s.io", true},
+        {"gateway.networking.k8s.io", false},
+        {"metrics.k8s.io", false},
+        {".k8s.io", false},
+        {"cnat.io", false},
+    };
+    for (size_t i = 0; i < ML_COUNT(rows); i++)
+        if (ml_group_is_built_in(ml_str_of(rows[i].group)) != rows[i].built_in)
+            fail_msg("%s", rows[i].group);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +178,7 @@ int main(void)
         cmocka_unit_test(test_key_comes_apart),
         cmocka_unit_test(test_name_valid_keeps_urls_in_shape),
         cmocka_unit_test(test_key_valid_takes_one_or_two_names),
+        cmocka_unit_test(test_group_is_built_in_where_the_api_server_has_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

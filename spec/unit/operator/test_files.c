@@ -279,6 +279,42 @@ static void test_files_script_of_its_own_comes_with_the_others_of_its_folder(voi
     ml_files_fini(&copy);
 }
 
+static void test_files_that_a_script_was_made_from_are_copied(void **state)
+{
+    (void)state;
+    ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT, copy = ML_FILES_INIT;
+    static const char *const texts[][2] = {
+        {"a.lua", "return require 'c'"}, {"b.lua", "return 1"}, {"c.lua", "return {}"}};
+    struct ml_err err = ML_ERR_INIT;
+    struct ml_script *script = NULL;
+    for (size_t i = 0; i < ML_COUNT(texts); i++)
+        assert_int_equal(ml_files_add(&files, &ml_files_scripts, ml_str_of(texts[i][0]),
+                                      ml_str_of(texts[i][1]), &err),
+                         0);
+    const struct ml_script_files all = {files.files, files.count};
+    assert_int_equal(ml_script_load(NULL, NULL, &all, 0, &script, &err), 0);
+    ml_files_copy_loaded(&copy, &files, script);
+    ml_script_unref(script);
+    assert_int_equal(copy.count, 2);
+    assert_str_eq(copy.files[0].name, "a.lua");
+    assert_str_eq(copy.files[1].name, "c.lua");
+    assert_str_eq(copy.files[1].text, "return {}");
+    assert_true(ml_files_have(&files, "b.lua"));
+    assert_false(ml_files_have(&copy, "b.lua"));
+}
+
+static void test_files_that_are_refused_are_there(void **state)
+{
+    (void)state;
+    ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
+    struct ml_err err = ML_ERR_INIT;
+    assert_int_equal(
+        ml_files_add(&files, &ml_files_scripts, ML_STR("a\n.lua"), ML_STR("return 1"), &err), 0);
+    assert_int_equal(files.refused_count, 1);
+    assert_true(ml_files_have(&files, files.refused[0].name));
+    assert_false(ml_files_have(&files, "a.lua"));
+}
+
 /* Some editors write it. */
 static void test_files_byte_order_mark_is_no_part_of_a_file(void **state)
 {
@@ -358,6 +394,8 @@ int main(void)
         TEST(test_files_script_of_its_own_comes_with_the_others_of_its_folder),
         TEST(test_files_script_of_its_own_is_read_from_a_folder_that_is_too_full),
         TEST(test_files_manifest_of_its_own_comes_alone),
+        TEST(test_files_that_a_script_was_made_from_are_copied),
+        TEST(test_files_that_are_refused_are_there),
         TEST(test_files_byte_order_mark_is_no_part_of_a_file),
         TEST(test_files_of_utf16_are_refused_with_what_to_do),
     };

@@ -134,6 +134,135 @@ static void test_scripts_refused_file_is_shown_while_it_is_refused(void **state)
     assert_true(has_metric(world, "\nmoonloop_script_refused_total{file=\"b.lua\"} 1\n"));
 }
 
+/* The OpenAPI document of Things whose spec has this field. */
+static char *document(const char *field)
+{
+    return ml_asprintf("{\"openapi\":\"3.0.0\",\"paths\":{},\"components\":{\"schemas\":{"
+                       "\"dev.test.v1.Thing\":{\"type\":\"object\",\"properties\":{"
+                       "\"spec\":{\"type\":\"object\",\"properties\":{"
+                       "\"%s\":{\"type\":\"string\"}}}},"
+                       "\"x-kubernetes-group-version-kind\":[{\"group\":\"test.dev\","
+                       "\"version\":\"v1\",\"kind\":\"Thing\"}]}}}}",
+                       field);
+}
+
+/* A CustomResourceDefinition and the script that needs its new field come in any order. */
+static void test_scripts_refused_for_a_field_goes_live_when_its_kind_has_it(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *without = document("want"), *with = document("size");
+    ML_AUTO_FREE char *one = script("one", "ctx.log(thing.spec.size)");
+    world->openapi = without;
+    tell(world, one, NULL);
+    assert_string_equal(
+        world->reported,
+        "Warning ScriptRefused: a.lua:4: Thing of test.dev/v1 has no field 'spec.size'");
+    assert_false(ready(world));
+    world->reported[0] = '\0';
+    advance(world, 20 * ML_NS_PER_S);
+    assert_int_equal(world->asked_again, 0);
+    world->openapi = with;
+    advance(world, 30 * ML_NS_PER_S);
+    assert_int_equal(world->asked_again, 1);
+    assert_string_equal(world->reported, ""); /* a refusal is told once */
+    tell(world, one, NULL);
+    assert_string_equal(world->reported,
+                        "Normal ScriptLoaded: a.lua: controller one runs the new version");
+    assert_true(ready(world));
+    advance(world, 600 * ML_NS_PER_S);
+    assert_int_equal(world->asked_again, 1);
+}
+
+static void test_scripts_with_names_that_are_allowed_wait_for_their_kinds(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "ctx.lgo('a')");
+    world->source.allows_unknown_names = true;
+    world->kind_installed = false;
+    tell(world, one, NULL);
+    advance(world, ML_NS_PER_S);
+    assert_false(ready(world));
+    assert_string_equal(world->reported, "");
+    world->kind_installed = true;
+    for (int i = 0; i < 60; i++)
+        advance(world, ML_NS_PER_S);
+    assert_true(ready(world));
+}
+
+/* A version that is refused for its names beside one that runs. */
+static void test_scripts_refused_beside_a_running_one_is_looked_at_again(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *without = document("want"), *with = document("size");
+    ML_AUTO_FREE char *one = script("one", "return");
+    ML_AUTO_FREE char *two = script("one", "ctx.log(thing.spec.size)");
+    static const char *const loaded =
+        "Normal ScriptLoaded: a.lua: controller one runs the new version";
+    world->openapi = without;
+    tell(world, one, NULL);
+    assert_int_equal(strncmp(world->reported, loaded, strlen(loaded)), 0);
+    tell(world, two, NULL);
+    assert_non_null(strstr(world->reported, "ScriptRefused"));
+    assert_true(has_metric(world, "\nmoonloop_script_refused{file=\"a.lua\"} 1\n"));
+    world->reported[0] = '\0';
+    tell(world, one, NULL); /* it runs still */
+    assert_string_equal(world->reported, "");
+    assert_true(has_metric(world, "\nmoonloop_script_refused{file=\"a.lua\"} 0\n"));
+    tell(world, two, NULL);
+    assert_non_null(strstr(world->reported, "ScriptRefused"));
+    world->reported[0] = '\0';
+    tell(world, two, NULL); /* known */
+    assert_string_equal(world->reported, "");
+    world->source.allows_unknown_names = true;
+    tell(world, two, NULL);
+    assert_int_equal(strncmp(world->reported, loaded, strlen(loaded)), 0);
+    assert_true(has_metric(world, "\nmoonloop_script_refused{file=\"a.lua\"} 0\n"));
+    world->source.allows_unknown_names = false;
+    tell(world, one, NULL);
+    tell(world, two, NULL);
+    assert_non_null(strstr(world->reported, "ScriptRefused"));
+    world->openapi = with;
+    advance(world, 20 * ML_NS_PER_S);
+    assert_int_equal(world->asked_again, 1);
+    tell(world, two, NULL);
+    assert_int_equal(strncmp(world->reported, loaded, strlen(loaded)), 0);
+}
+
+/* A CustomResourceDefinition that comes after the script brings the schema that it is held to. */
+static void test_scripts_are_checked_with_a_schema_that_comes_with_its_kind(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *want = document("want");
+    ML_AUTO_FREE char *one = script("one", "ctx.log(thing.spec.size)");
+    world->openapi = "{\"openapi\":\"3.0.0\",\"components\":{\"schemas\":{}}}";
+    world->kind_installed = false;
+    tell(world, one, NULL);
+    advance(world, ML_NS_PER_S);
+    assert_string_equal(world->reported, "");
+    world->kind_installed = true;
+    world->openapi = want;
+    for (int i = 0; i < 60; i++)
+        advance(world, ML_NS_PER_S);
+    assert_string_equal(
+        world->reported,
+        "Warning ScriptRefused: a.lua:4: Thing of test.dev/v1 has no field 'spec.size'");
+    assert_false(ready(world));
+}
+
+/* An API server cannot give the document of an aggregated one that is away. */
+static void test_scripts_go_live_without_a_document_that_is_not_to_be_had(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "ctx.log(thing.spec.size)");
+    world->openapi = "";
+    tell(world, one, NULL);
+    assert_false(ready(world));
+    for (int i = 0; i < 30; i++)
+        advance(world, ML_NS_PER_S);
+    assert_true(ready(world));
+    assert_int_equal(world->documents_asked, 3);
+}
+
 /* A ConfigMap that was deleted, or has no key of a script. */
 static void test_scripts_without_their_source_are_without_a_file(void **state)
 {
@@ -418,6 +547,11 @@ int main(void)
         SCRIPTS_TEST(test_scripts_deleted_file_changes_nothing_that_runs),
         SCRIPTS_TEST(test_scripts_entry_that_is_no_file_stops_no_other),
         SCRIPTS_TEST(test_scripts_refused_file_is_shown_while_it_is_refused),
+        SCRIPTS_TEST(test_scripts_refused_for_a_field_goes_live_when_its_kind_has_it),
+        SCRIPTS_TEST(test_scripts_with_names_that_are_allowed_wait_for_their_kinds),
+        SCRIPTS_TEST(test_scripts_refused_beside_a_running_one_is_looked_at_again),
+        SCRIPTS_TEST(test_scripts_are_checked_with_a_schema_that_comes_with_its_kind),
+        SCRIPTS_TEST(test_scripts_go_live_without_a_document_that_is_not_to_be_had),
         SCRIPTS_TEST(test_scripts_without_their_source_are_without_a_file),
         SCRIPTS_TEST(test_scripts_refused_file_that_others_require_now_is_waited_for_no_more),
         SCRIPTS_TEST(test_scripts_with_one_name_the_second_is_refused),

@@ -1,7 +1,8 @@
 --- Makes the text of `moonloop types` (cluster/cli/types.c): the kinds of scripts as classes for lua-language-server,
 --- which then completes the fields of an object, and marks those that do not exist.
+local analysis = require "analysis"
 local builtin = require "cluster.apiserver.schema.builtin"
-local fields = require "cluster.analysis.fields"
+local schemas = require "cluster.analysis.schemas"
 
 local M = {}
 
@@ -62,18 +63,25 @@ function class_of(out, schema, name, parent)
 end
 
 
+-- The files whose texts compile: the loader says what is wrong with the others.
+local function compiling(files)
+  local list = {}
+  for _, file in ipairs(files) do
+    list[#list + 1] = load(file.text, "=script", "t") and file or nil
+  end
+  return list
+end
+
+
 --- The file of stubs.
 --- @param options table { files = { { name =, text = }, … }, manifests = those among which are the CRDs }: the kinds of
 ---   the CRDs, and those that the texts name
 --- @return table { text =, unknown = list of the kinds whose schema is not known: "example.com/v1/Thing" }
 function M.render(options)
-  local schema_of, kinds = fields.schemas(options.manifests)
+  local schema_of, kinds = schemas.reader(options.manifests)
   local out, unknown = { classes = {} }, {}
-  for _, file in ipairs(options.files) do
-    local _, named = fields.check_text(file, schema_of)
-    for kind in pairs(named) do
-      kinds[kind] = true
-    end
+  for _, kind in ipairs(analysis.kinds(compiling(options.files))) do
+    kinds[(kind.group == "" and "" or kind.group .. "/") .. kind.version .. "/" .. kind.kind] = true
   end
   local sorted = {}
   for kind in pairs(kinds) do
