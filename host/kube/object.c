@@ -38,7 +38,7 @@ struct ml_object {
     struct ml_dict_text *text;
     int64_t generation;
     uint8_t lens[TEXTS];
-    bool deleting : 1, has_owner : 1, has_finalizers : 1;
+    bool deleting : 1, has_owner : 1, has_finalizers : 1, paused : 1, has_retry : 1;
     char bytes[]; /* the texts, and the block; nothing between them */
 };
 
@@ -120,6 +120,30 @@ bool ml_object_deleting(const struct ml_object *object)
     return object->deleting;
 }
 
+bool ml_object_paused(const struct ml_object *object)
+{
+    return object->paused;
+}
+
+static char *retry_of(const struct ml_object *object)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf json = ML_BUF_INIT;
+    if (!object->has_retry)
+        return NULL;
+    ml_object_json(object, &json);
+    return ml_json_find_string(ml_buf_str(&json), "metadata", "annotations", ML_RETRY_ANNOTATION,
+                               NULL);
+}
+
+bool ml_object_retried(const struct ml_object *old, const struct ml_object *new)
+{
+    if (!new->has_retry)
+        return false;
+    ML_AUTO_FREE char *before = retry_of(old);
+    ML_AUTO_FREE char *now = retry_of(new);
+    return !before || strcmp(before, now) != 0;
+}
+
 bool ml_object_has_finalizers(const struct ml_object *object)
 {
     return object->has_finalizers;
@@ -155,6 +179,7 @@ struct meta {
     int64_t generation;
     bool deleting;
     bool has_finalizers;
+    bool paused, has_retry;
     bool has_owner; /* one with controller: true */
     bool has_api_version, has_kind;
     struct ml_str managed_fields; /* the whole member, with one comma; or empty */
@@ -267,6 +292,22 @@ static struct ml_str whole_member(const char *before, struct ml_str value)
     return (struct ml_str){before, (size_t)(end - before)};
 }
 
+/* The value of ours; NULL: there is none. Most objects have none, and it is not looked for. */
+static char *find_annotation(struct ml_str annotations, const char *name)
+{
+    return memmem(annotations.ptr, annotations.len, name, strlen(name))
+               ? ml_json_find_string(annotations, name, NULL)
+               : NULL;
+}
+
+static void read_annotations(struct meta *meta, struct ml_str raw)
+{
+    ML_AUTO_FREE char *paused = find_annotation(raw, ML_PAUSED_ANNOTATION);
+    ML_AUTO_FREE char *retry = find_annotation(raw, ML_RETRY_ANNOTATION);
+    meta->paused = paused && strcmp(paused, "true") == 0;
+    meta->has_retry = retry != NULL;
+}
+
 static void read_metadata_member(struct meta *meta, const struct member *member)
 {
     if (ml_str_is(member->key, "generation"))
@@ -275,6 +316,8 @@ static void read_metadata_member(struct meta *meta, const struct member *member)
         meta->deleting = !ml_str_is(member->value, "null");
     else if (ml_str_is(member->key, "finalizers"))
         meta->has_finalizers = member->value.ptr[0] == '[' && !ml_str_is(member->value, "[]");
+    else if (ml_str_is(member->key, "annotations"))
+        read_annotations(meta, member->value);
     else if (ml_str_is(member->key, "ownerReferences"))
         read_owners(meta, member->value);
     else
@@ -448,6 +491,8 @@ static struct ml_object *object_of_parts(const struct meta *meta, struct ml_str 
         .generation = meta->generation,
         .deleting = meta->deleting,
         .has_finalizers = meta->has_finalizers,
+        .paused = meta->paused,
+        .has_retry = meta->has_retry,
         .has_owner = meta->has_owner,
     };
     for (size_t i = 0; i < TEXTS; i++)

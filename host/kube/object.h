@@ -44,6 +44,12 @@ struct ml_str ml_object_rv(const struct ml_object *object); /* as text, for requ
 uint64_t ml_object_rv_number(const struct ml_object *object);
 int64_t ml_object_generation(const struct ml_object *object);
 bool ml_object_deleting(const struct ml_object *object); /* has a deletionTimestamp */
+#define ML_PAUSED_ANNOTATION "moonloop.dev/paused"
+/* Its annotation moonloop.dev/paused is "true": no controller may run for it, or write to it. */
+bool ml_object_paused(const struct ml_object *object);
+#define ML_RETRY_ANNOTATION "moonloop.dev/retry"
+/* Has somebody given the annotation moonloop.dev/retry another value? */
+bool ml_object_retried(const struct ml_object *old, const struct ml_object *new);
 /* False: metadata.finalizers is empty. True: ask ml_finalizers_have. */
 bool ml_object_has_finalizers(const struct ml_object *object);
 size_t ml_object_bytes(const struct ml_object *object); /* held in memory, for metrics */

@@ -66,14 +66,18 @@ static void controller_enqueue_at_start(struct ml_controller *self, struct ml_st
 static void collect_keys(void *context)
 {
     struct ml_controller *self = context;
-    size_t cursor = 0, owned = 0;
+    size_t cursor = 0, owned = 0, paused = 0;
     ml_metric_set(self->metrics.keys, (double)ml_keys_len(&self->keys));
-    if (!self->current || !self->metrics.keys_owned)
+    if (!self->current)
         return;
     const struct ml_store *store = ml_revision_store(self->current);
-    for (struct ml_object *object; (object = ml_store_next(store, &cursor));)
+    for (struct ml_object *object; (object = ml_store_next(store, &cursor));) {
         owned += controller_acts(self, ml_object_key(object));
-    ml_metric_set(self->metrics.keys_owned, (double)owned);
+        paused += ml_object_paused(object);
+    }
+    ml_metric_set(self->metrics.objects_paused, (double)paused);
+    if (self->metrics.keys_owned)
+        ml_metric_set(self->metrics.keys_owned, (double)owned);
 }
 
 static struct ml_metric *register_counter(struct ml_controller *self, const char *name,
@@ -144,6 +148,12 @@ static void register_metrics(struct ml_controller *self)
     metrics->keys = register_gauge(self, "moonloop_keys",
                                    "Keys that the controller has a record of: queued, or with "
                                    "anything that it keeps for their next reconcile.");
+    metrics->paused = register_gauge(
+        self, "moonloop_controller_paused",
+        "1 while the controller reconciles nothing because somebody paused it.");
+    metrics->objects_paused = register_gauge(
+        self, "moonloop_objects_paused",
+        "Objects that are not reconciled because somebody paused them.");
     if (self->services->shard)
         metrics->keys_owned = register_gauge(self, "moonloop_shard_keys_owned",
                                              "Objects that this replica acts on, by controller.");
@@ -699,9 +709,9 @@ static void controller_report_reads_off(struct ml_controller *self)
 {
     const struct ml_revision *revision = self->current;
     const char *why = ml_script_reads_off(revision->script);
-    if (!why || self->reads_off == revision->number)
+    if (!why || self->reads_off)
         return;
-    self->reads_off = revision->number;
+    self->reads_off = true;
     ml_info(self->services->log, self->name,
             "what a reconcile reads does not decide about its result; every change wakes it",
             CONTROLLER_FIELDS(self), ML_REVISION_FIELDS(revision), ML_S("reason", why));
@@ -746,7 +756,8 @@ static void finish_reconcile(struct work *work, const struct ml_result *result)
 {
     struct ml_controller *self = work->controller;
     int64_t took_ns = ml_clock_monotonic(self->services->clock) - work->started_ns;
-    count_reconciled(&self->metrics, result, took_ns);
+    if (work->call != ML_CALL_PAUSE)
+        count_reconciled(&self->metrics, result, took_ns);
     log_reconciled(work, result, took_ns);
     update_circuit(work, result);
     keep_failure(self, work->key, result);
@@ -822,7 +833,10 @@ static bool choose_call(const struct ml_controller *self, const struct ml_object
         *out = ML_CALL_FINALIZE;
     else
         *out = ML_CALL_RECONCILE;
-    return carries || (*out == ML_CALL_RECONCILE && !self->removal.on);
+    if (ml_object_paused(object))
+        *out = ML_CALL_PAUSE;
+    bool begins = *out == ML_CALL_RECONCILE || *out == ML_CALL_PAUSE;
+    return carries || (begins && !self->removal.on);
 }
 
 /* The object of a key; NULL for one that is gone, or going without our finalizer: what it owns goes
@@ -956,7 +970,7 @@ static bool may_begin_another(const struct ml_controller *self, enum ml_priority
 {
     bool all = self->low_in_flight < LOW_IN_FLIGHT_MAX;
     *out_least = all ? ML_PRIORITY_LOW : ML_PRIORITY_NORMAL;
-    return self->current && !self->stopping && !self->services->standby &&
+    return self->current && !self->stopping && !self->services->standby && !self->paused &&
            ml_cpu_account_idle(&self->cpu_account) && circuit_lets_begin(self) &&
            !ml_informer_is_degraded(self->current->informers[0]) &&
            self->in_flight < self->current->declaration->concurrency_max;
@@ -1065,6 +1079,7 @@ void ml_controller_promote(struct ml_controller *self)
     ml_read_sets_drop_all(self->read_sets);
     ml_custom_metrics_declare(self->custom, revision->declaration->metrics,
                               revision->declaration->metric_count);
+    self->reads_off = false;
     controller_report_reads_off(self);
     controller_circuit_close(self);
     enqueue_all_objects(self);
@@ -1328,8 +1343,7 @@ void ml_controller_free(struct ml_controller *self)
 void ml_controller_offer(struct ml_controller *self, struct ml_script *script)
 {
     ml_revision_unref(self->offered);
-    self->offered = ml_revision_new(self->services, script, ++self->offers, &revision_handler,
-                                    self);
+    self->offered = ml_revision_new(self->services, script, &revision_handler, self);
 }
 
 void ml_controller_withdraw(struct ml_controller *self)
@@ -1337,10 +1351,22 @@ void ml_controller_withdraw(struct ml_controller *self)
     ml_revision_unref(ml_take(&self->offered));
 }
 
+bool ml_controller_pause(struct ml_controller *self, bool paused)
+{
+    if (self->paused == paused)
+        return false;
+    self->paused = paused;
+    ml_metric_set(self->metrics.paused, paused);
+    controller_pump(self);
+    return true;
+}
+
 void ml_controller_resync(struct ml_controller *self)
 {
     if (!self->current || self->stopping)
         return;
+    ml_enqueue_filter_reset_backoff(self->filter);
+    controller_circuit_close(self);
     enqueue_all_objects(self);
     controller_pump(self);
 }
@@ -1401,6 +1427,8 @@ int64_t ml_controller_next(const struct ml_controller *self)
 {
     if (self->offered)
         return 0;
+    if (self->paused)
+        return INT64_MAX;
     if (self->circuit.state == ML_CIRCUIT_OPEN && self->circuit.pause_ns > VAIN_PAUSE_NS)
         return INT64_MAX;
     return ml_workqueue_next(self->queue, VAIN_FAILURES);

@@ -38,7 +38,12 @@ void ml_controller_promote(struct ml_controller *controller);
 /* Drops the offer, if there is one. */
 void ml_controller_withdraw(struct ml_controller *controller);
 
-/* This replica stands by no longer: enqueues all objects, as after a start. */
+/* Begins no run any more, or again; running ones end. Nothing is written meanwhile, finalizers
+ * included. False: it is so already. */
+bool ml_controller_pause(struct ml_controller *controller, bool paused);
+
+/* This replica stands by no longer, or somebody wants all objects to be tried again: enqueues them,
+ * as after a start. All waits end: pauses, backoffs and times that the script asked for. */
 void ml_controller_resync(struct ml_controller *controller);
 
 /* Call it inside `changed` of the services' shard: enqueues the keys that this replica gained. */

@@ -18,6 +18,7 @@ struct controller_metrics {
     struct ml_metric *skipped, *read_set_bytes;
     struct ml_metric *circuit_open;
     struct ml_metric *keys;
+    struct ml_metric *paused, *objects_paused;
     struct ml_metric *keys_owned; /* of a member of a shard group; else NULL */
 };
 
@@ -41,8 +42,7 @@ struct ml_controller {
     struct ml_timer probe;       /* while the circuit is open: until the next probe */
     struct ml_revision *current; /* NULL before the first is live */
     struct ml_revision *offered; /* being prepared; NULL when there is none */
-    int64_t offers;              /* revisions so far */
-    int64_t reads_off; /* the revision for which the log already says that it has no read sets */
+    bool reads_off; /* the log says already that the runs of this revision have no read sets */
     struct ml_list works;
     int64_t in_flight;
     int64_t low_in_flight; /* of those, the ones of low priority */
@@ -52,6 +52,7 @@ struct ml_controller {
         size_t released;
         struct ml_timer check;
     } removal;
+    bool paused; /* begins no run */
     bool stopping;
     bool ended; /* `stopped` was called, or is about to be: once */
     struct ml_task stopped_task;

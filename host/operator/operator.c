@@ -209,6 +209,7 @@ static void operator_begin_step(void *context, enum ml_shutdown_step step)
         self->closed = true;
         if (self->election && ml_election_leads(self->election))
             record_lease_event(self, "stopped leading");
+        ml_deletions_flush(self->services.deletions);
         ml_recorder_flush(self->services.recorder, operator_on_flushed, self);
         return;
     case ML_SHUTDOWN_LEASE:
@@ -275,6 +276,7 @@ struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
     self->services.metrics = opts->metrics;
     self->services.informers = ml_informers_new(&informers);
     self->services.recorder = ml_recorder_new(&recorder);
+    self->services.deletions = ml_deletions_new(opts->loop, opts->log, self->services.recorder);
     self->services.script_memory.max = memory_of_all(opts->limits.memory_max);
     self->services.outbound = opts->outbound;
     self->services.slices = ml_slices_new(opts->loop, !opts->virtual_time);
@@ -299,6 +301,7 @@ void ml_operator_free(struct ml_operator *self)
     ml_scripts_free(self->scripts);
     ml_slices_free(self->services.slices);
     ml_authors_fini(&self->authors);
+    ml_deletions_free(self->services.deletions);
     ml_recorder_free(self->services.recorder);
     ml_informers_free(self->services.informers);
     ml_discovery_free(self->services.discovery);

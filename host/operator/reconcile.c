@@ -12,6 +12,12 @@
 /* Of the Event and the condition on an object whose finalize is not done. */
 #define REASON_UNFINISHED "Finalizing"
 
+/* Likewise, on a paused object. */
+#define REASON_PAUSED "Paused"
+#define NOTE_PAUSED                                                                                \
+    "the annotation " ML_PAUSED_ANNOTATION                                                         \
+    " is \"true\": it is neither reconciled nor finalized, and nothing is written for it"
+
 struct ml_reconcile {
     struct ml_services *services; /* the revision's */
     const char *id;               /* the caller's */
@@ -252,6 +258,8 @@ static void tell_recovery(const struct ml_reconcile *self, const struct ml_repea
 void ml_reconcile_log_failure(struct ml_reconcile *self, struct ml_keys *keys, int64_t retry_ns)
 {
     struct ml_str key = ml_object_key(self->object);
+    if (self->call == ML_CALL_PAUSE)
+        return;
     if (self->result.outcome == ML_OUTCOME_OK) {
         const struct ml_repeat was = ml_keys_reconciled(keys, key);
         tell_recovery(self, &was);
@@ -308,6 +316,10 @@ static bool says_reconciled(struct ml_reconcile *self, struct ml_reconciled *out
         .failure = good && self->unfinished ? REASON_UNFINISHED : failure_reason(self),
         .message = good && self->unfinished ? self->unfinished : failure_text(self),
     };
+    if (good && self->call == ML_CALL_PAUSE) {
+        out->failure = REASON_PAUSED;
+        out->message = NOTE_PAUSED;
+    }
     return kind->has_status && !ml_group_is_built_in(ml_str_of(kind->group)) &&
            !self->revision->without_condition && (out->failure || good);
 }
@@ -342,7 +354,10 @@ static bool said_failure(const struct ml_reconcile *self)
     ml_object_json(self->object, &json);
     ml_json_find(ml_buf_str(&json), &conditions, "status", "conditions", NULL);
     const struct ml_declaration *declaration = self->revision->declaration;
-    return ml_reconciled_failed(conditions, declaration->name, declaration->formerly);
+    struct ml_str condition = ml_conditions_find(conditions, ML_STR(ML_CONDITION_RECONCILED));
+    ML_AUTO_FREE char *reason = ml_json_find_string(condition, "reason", NULL);
+    return ml_reconciled_failed(conditions, declaration->name, declaration->formerly) &&
+           !(reason && strcmp(reason, REASON_PAUSED) == 0);
 }
 
 /* True: the object has to carry the finalizer first, and the patch waits for that. */
@@ -653,6 +668,8 @@ static bool write_result(struct ml_reconcile *self, struct ml_str status)
         return write_condition_alone(self);
     }
     tell_failure(self);
+    if (writes && self->call == ML_CALL_PAUSE)
+        record_event(self, false, REASON_PAUSED, NOTE_PAUSED);
     return writes;
 }
 
@@ -697,10 +714,22 @@ const struct ml_result *ml_reconcile_ran(struct ml_reconcile *self, struct ml_re
     return write_result(self, result->status) ? NULL : &self->result;
 }
 
+/* Only the condition may have to be written. */
+static void end_paused(struct ml_reconcile *self)
+{
+    struct ml_result nothing = {
+        .outcome = ML_OUTCOME_OK, .requeue_after_ns = -1, .requeue_at_ns = -1};
+    self->handler->ran(self->context, &nothing);
+}
+
 static void start_script(void *context)
 {
     struct ml_reconcile *self = context;
     struct ml_script *script = self->revision->script;
+    if (self->call == ML_CALL_PAUSE) {
+        end_paused(self);
+        return;
+    }
     struct ml_run *run = self->call == ML_CALL_FINALIZE
                              ? ml_script_finalize(script, self->object, self->id,
                                                   self->handler->ran, self->context)
@@ -734,7 +763,7 @@ struct ml_reconcile *ml_reconcile_start(struct ml_revision *revision, struct ml_
     self->handler = handler;
     self->context = context;
     ml_slice_init(&self->start, start_script, self);
-    if (!ml_call_runs_script(call))
+    if (call == ML_CALL_RELEASE || call == ML_CALL_TAKE_OVER)
         start_release(self);
     else
         ml_slice_wait(&self->start, revision->cpu_account);

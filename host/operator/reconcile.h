@@ -15,6 +15,7 @@ enum ml_reconcile_call {
     ML_CALL_RELEASE,   /* no function is called: the finalizer is removed */
     ML_CALL_TAKE_OVER, /* likewise: the finalizer of a name that the controller had becomes its own,
                           as that name may be gone from the script when the object goes */
+    ML_CALL_PAUSE,     /* likewise: the object is paused, and its status says so */
 };
 
 static inline bool ml_call_runs_script(enum ml_reconcile_call call)

@@ -49,14 +49,16 @@ static void report_function_failed(const struct watched_kind *watched, struct ml
                                    err);
 }
 
-/* Does the change count? An object that appears, is deleted or is being deleted always does. So
- * does a change at which the script's own function fails, or for which it has no CPU time left: a
- * mistake in the function loses no change. */
+/* Does the change count? An object that appears, is deleted or is being deleted always does, and so
+ * does one that somebody pauses, or wants to be reconciled now. So does a change at which the
+ * script's own function fails, or for which it has no CPU time left: a mistake in the function
+ * loses no change. */
 static bool change_counts(const struct watched_kind *watched, const struct ml_change *change)
 {
     const struct ml_script_kind *declared = watched->declared;
     struct ml_object *old = change->old, *new = change->new;
-    if (!old || !new || ml_object_deleting(old) != ml_object_deleting(new))
+    if (!old || !new || ml_object_deleting(old) != ml_object_deleting(new) ||
+        ml_object_paused(old) != ml_object_paused(new) || ml_object_retried(old, new))
         return true;
     if (!declared->when_function)
         return declared->when == ML_PART_ALL ||
@@ -350,15 +352,13 @@ static void resolve_kind(void *context)
 }
 
 struct ml_revision *ml_revision_new(struct ml_services *services, struct ml_script *script,
-                                    int64_t number, const struct ml_revision_handler *handler,
-                                    void *context)
+                                    const struct ml_revision_handler *handler, void *context)
 {
     struct ml_revision *self = ml_new(struct ml_revision);
     self->refs = 1;
     self->services = services;
     self->script = script;
     self->unkept.budget = ml_script_budget(script);
-    self->number = number;
     self->declaration = ml_script_declaration(script);
     self->handler = handler;
     self->context = context;

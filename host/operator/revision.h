@@ -50,7 +50,6 @@ struct ml_revision {
     struct ml_services *services;
     struct ml_script *script;
     const struct ml_declaration *declaration; /* of the script */
-    int64_t number;                           /* counts the versions of the controller */
 
     /* Of all declared kinds, in their order, the reconciled one first; from ready on. No informer
      * for ML_USE_TOUCHES. */
@@ -83,8 +82,7 @@ struct ml_revision {
  * kinds. The result has one reference; each run takes its own, so that an old version ends with its
  * last run. */
 struct ml_revision *ml_revision_new(struct ml_services *services, struct ml_script *script,
-                                    int64_t number, const struct ml_revision_handler *handler,
-                                    void *context);
+                                    const struct ml_revision_handler *handler, void *context);
 
 /* From now on it reports changes. `expectations` hold its writes, `cpu_account` is charged for the
  * CPU time of its code. Both outlive it. */
@@ -105,8 +103,8 @@ struct ml_revision *ml_revision_ref(struct ml_revision *revision);
 void ml_revision_unref(struct ml_revision *revision); /* NULL is fine */
 
 /* Log fields with the script and the version that a line is about. */
-#define ML_REVISION_FIELDS(revision)                                                               \
-    ML_S("script", (revision)->declaration->file), ML_I("revision", (revision)->number)
+#define ML_REVISION_FIELDS(which)                                                                  \
+    ML_S("script", (which)->declaration->file), ML_S("revision", (which)->declaration->revision)
 
 /* The reconciled kind and its objects; from ready on. */
 static inline const struct ml_kind *ml_revision_kind(const struct ml_revision *revision)

@@ -8,6 +8,7 @@
 #include "operator/text_check.h"
 
 #define SOURCES_MAX 64
+#define INFO_METRIC "moonloop_script_info"
 
 /* An editor or git may put a file back that it has just taken away. */
 #define MISSING_NS ML_NS_PER_S
@@ -27,6 +28,7 @@ struct entry {
     struct ml_controller *checked;    /* what it was offered to; NULL: it is refused */
     bool is_ready;                    /* that version could take over, but for the check */
     uint64_t offered_set, offered_text; /* of that version: what `refused` would be */
+    char *offered_from, *live_from;     /* versions of the source; NULL: it has none */
     bool missing;                       /* the file is gone from its source */
     char *removed;                      /* the name of its controller, which was removed; or NULL */
     size_t draining;                    /* controllers of it in ml_scripts.draining */
@@ -59,7 +61,8 @@ struct ml_scripts {
     struct ml_metric_family *loads;
     struct ml_metric *without_file, *not_working;
     struct ml_metrics_collector collector;
-    void (*live)(void *context); /* NULL: nobody asked */
+    struct ml_metrics_member info; /* a series for each revision that runs */
+    void (*live)(void *context);   /* NULL: nobody asked */
     void *live_context;
 };
 
@@ -168,6 +171,8 @@ static void entry_free(struct entry *entry)
     entry_cancel_check(entry);
     entry_drop_successor(entry);
     ml_controller_free(ml_take(&entry->controller));
+    free(ml_take(&entry->offered_from));
+    free(ml_take(&entry->live_from));
     if (entry->draining > 0) { /* they refer to it */
         entry->dead = true;
         ml_list_push(&entry->source->scripts->dead, &entry->node);
@@ -260,13 +265,75 @@ static bool scripts_remove_name(const struct ml_scripts *self, const char *name)
     return false;
 }
 
-/* Is the controller of that name to be removed? */
-static bool source_removes(const struct ml_source *source, const char *name)
+/* Is the name in the list, "a, b"? */
+static bool list_has(const char *list, const char *name)
 {
-    for (struct ml_str rest = ml_str_of(source->removed); rest.ptr;)
+    for (struct ml_str rest = ml_str_of(list); rest.ptr;)
         if (ml_str_is(ml_str_trim(ml_str_cut(&rest, ',')), name))
             return true;
     return false;
+}
+
+/* Is the controller of that name to be removed? */
+static bool source_removes(const struct ml_source *source, const char *name)
+{
+    return list_has(source->removed, name);
+}
+
+/* ---- pauses ---- */
+
+static bool source_pauses(const struct ml_source *source, const char *name)
+{
+    return list_has(source->paused, "true") || list_has(source->paused, name);
+}
+
+/* Its controller begins no run any more, or begins again. */
+static void entry_pause(struct entry *entry, struct ml_controller *controller)
+{
+    const struct ml_services *services = entry->source->scripts->services;
+    const char *name = ml_controller_name(controller);
+    bool paused = source_pauses(entry->source, name);
+    if (!ml_controller_pause(controller, paused))
+        return;
+    ML_AUTO_FREE char *note = ml_asprintf(
+        paused ? "controller %s reconciles nothing until " ML_PAUSED_ANNOTATION " is removed"
+               : "controller %s reconciles again",
+        name);
+    ml_info(
+        services->log, "scripts", paused ? "controller is paused" : "controller reconciles again",
+        ML_S("controller", name), ML_S("source", entry->source->name), ML_S("script", entry->file));
+    source_report(entry->source, false, paused ? "Paused" : "Resumed", note);
+}
+
+/* Nothing has run yet when the annotation is seen for the first time. */
+static void source_follow_retry(struct ml_source *self)
+{
+    bool asks = self->retry && (!self->retried || strcmp(self->retry, self->retried) != 0);
+    free(self->retried);
+    self->retried = ml_strdup(self->retry);
+    if (!asks)
+        return;
+    ml_list_each_entry (struct entry, entry, &self->scripts->entries) {
+        if (entry->source != self || !entry->controller)
+            continue;
+        ml_info(self->scripts->services->log, "scripts", "controller tries all objects again",
+                ML_S("controller", ml_controller_name(entry->controller)),
+                ML_S("source", self->name), ML_S("script", entry->file));
+        ml_controller_resync(entry->controller);
+    }
+}
+
+/* Before its files: a version that comes with a pause does not run. */
+static void source_follow_pause(struct ml_source *self)
+{
+    ml_list_each_entry (struct entry, entry, &self->scripts->entries) {
+        if (entry->source != self)
+            continue;
+        if (entry->controller)
+            entry_pause(entry, entry->controller);
+        if (entry->successor)
+            entry_pause(entry, entry->successor);
+    }
 }
 
 /* The controller was removed, and its source still says so. */
@@ -323,13 +390,17 @@ static void entry_on_live(void *context, struct ml_controller *controller, bool 
         entry->controller = ml_take(&entry->successor);
         free(ml_take(&entry->removed));
     }
+    free(entry->live_from);
+    entry->live_from = ml_strdup(entry->offered_from);
     entry->live_fingerprint = entry->fingerprint;
     const char *name = ml_controller_name(controller);
-    ML_AUTO_FREE char *note = ml_asprintf("%s: controller %s runs the new version", entry->file,
-                                          name);
+    const struct ml_revision *revision = ml_controller_current(controller);
+    ML_AUTO_FREE char *note = ml_asprintf("%s: controller %s runs the new version, revision %s",
+                                          entry->file, name, revision->declaration->revision);
     ml_info(self->services->log, "scripts", first ? "script is live" : "new version is live",
             ML_S("controller", name), ML_S("source", entry->source->name),
-            ML_S("script", entry->file));
+            ML_S(entry->live_from ? "resourceVersion" : "", entry->live_from),
+            ML_REVISION_FIELDS(revision));
     ml_metric_add(ml_metric_with(self->loads, ml_metric_labels(name)), 1);
     source_report(entry->source, false, "ScriptLoaded", note);
     if (self->live)
@@ -445,7 +516,10 @@ static struct ml_controller *entry_new_controller(struct entry *entry, const cha
     struct ml_scripts *self = entry->source->scripts;
     self->running++;
     (void)ml_metric_with(self->loads, ml_metric_labels(name));
-    return ml_controller_new(self->services, name, &controller_handler, entry);
+    struct ml_controller *controller = ml_controller_new(self->services, name, &controller_handler,
+                                                         entry);
+    entry_pause(entry, controller);
+    return controller;
 }
 
 /* Names of the controllers that keep running without a file: "a, b, c". Returns how many. */
@@ -576,6 +650,8 @@ static void entry_offer(struct entry *entry, struct ml_script *script, uint64_t 
     if (!*place)
         *place = entry_new_controller(entry, name);
     entry_begin_check(entry, *place, script, load);
+    free(entry->offered_from);
+    entry->offered_from = load ? ml_strdup(entry->source->version) : NULL;
     ml_controller_offer(*place, script);
     free(ml_take(&entry->removed));
     if (source_removes(entry->source, name))
@@ -933,6 +1009,8 @@ void ml_source_notify_files(struct ml_source *self, const struct ml_files *files
     if (self->scripts->stopping)
         return;
     self->trouble = ML_ERR_INIT;
+    source_follow_pause(self);
+    source_follow_retry(self);
     source_note_what_is_allowed(self);
     for (size_t i = 0; i < files->refused_count; i++)
         source_refuse_file(self, &files->refused[i]);
@@ -942,6 +1020,7 @@ void ml_source_notify_files(struct ml_source *self, const struct ml_files *files
 void ml_source_notify_trouble(struct ml_source *self, const struct ml_err *err)
 {
     self->trouble = *err;
+    source_follow_pause(self);
     ml_error(self->scripts->services->log, "scripts",
              "no scripts to read; running scripts keep running", ML_S("source", self->name),
              ML_ERR(err));
@@ -998,13 +1077,18 @@ static void source_stop(struct ml_source *self)
 
 static void source_free(struct ml_source *self)
 {
-    char *name = self->name, *removed = self->removed;
+    char *name = self->name, *removed = self->removed, *version = self->version;
+    char *paused = self->paused, *retry = self->retry, *retried = self->retried;
     source_stop(self);
     ml_cpu_account_fini(&self->cpu_account);
     ml_last_good_close(self->last_good);
     self->class->free(self);
     free(name);
     free(removed);
+    free(paused);
+    free(retry);
+    free(retried);
+    free(version);
 }
 
 /* ---- all of them ---- */
@@ -1047,6 +1131,28 @@ static void collect_not_working(void *context)
     struct ml_scripts_count count = ml_scripts_count(self);
     ml_metric_set(self->not_working,
                   (double)(count.missing_kind + count.refused + count.blocked + count.pending));
+}
+
+static void write_info(void *context, struct ml_buf *out)
+{
+    struct ml_scripts *self = context;
+    ml_list_each_entry (const struct entry, entry, &self->entries) {
+        const struct ml_revision *revision = entry->controller
+                                                 ? ml_controller_current(entry->controller)
+                                                 : NULL;
+        ML_AUTO(ml_buf_fini) struct ml_buf labels = ML_BUF_INIT;
+        if (!revision)
+            continue;
+        ml_metrics_label(&labels, "controller", ml_str_of(ml_controller_name(entry->controller)));
+        ml_buf_putc(&labels, ',');
+        ml_metrics_label(&labels, "revision", ml_str_of(revision->declaration->revision));
+        ml_buf_putc(&labels, ',');
+        ml_metrics_label(&labels, "source", ml_str_of(entry->source->name));
+        ml_buf_putc(&labels, ',');
+        ml_metrics_label(&labels, "resource_version",
+                         ml_str_of(entry->live_from ? entry->live_from : ""));
+        ml_metrics_sample_write(out, INFO_METRIC, "", ml_buf_cstr(&labels), 1);
+    }
 }
 
 static void scripts_on_idle(void *context)
@@ -1096,6 +1202,10 @@ struct ml_scripts *ml_scripts_new(struct ml_services *services,
     self->collector = (struct ml_metrics_collector){.collect = collect_not_working,
                                                     .context = self};
     ml_metrics_on_collect(services->metrics, &self->collector);
+    self->info = (struct ml_metrics_member){.write = write_info, .context = self};
+    bool joined = ml_metrics_join(services->metrics, &self->info, INFO_METRIC, "gauge",
+                                  "1 for the revision of each controller that runs.");
+    ml_assert(joined);
     return self;
 }
 
@@ -1105,6 +1215,7 @@ void ml_scripts_free(struct ml_scripts *self)
         return;
     ml_task_cancel(&self->stopped_task);
     ml_metrics_collector_remove(&self->collector);
+    ml_metrics_leave(self->services->metrics, &self->info);
     for (size_t i = 0; i < self->draining_count; i++)
         ml_controller_free(self->draining[i]);
     ml_list_each_entry (struct entry, entry, &self->entries) {

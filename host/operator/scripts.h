@@ -26,12 +26,16 @@ struct ml_source {
     char *name; /* "reconcilers/", "configmap moonloop-system/scripts": for messages; owned */
     bool removes_missing; /* a file that is gone removes its controller; of a folder in `dev` */
     char *removed; /* names of controllers that are to be removed, "a, b"; NULL: none; owned */
+    char *paused;  /* "true": all of its controllers are; or names as in `removed`; owned */
+    char *retry;   /* another value ends all waits of its controllers; NULL: none; owned */
     bool allows_unknown_names; /* scripts with names that do not exist run, too */
+    char *version; /* resourceVersion of what the files came from; NULL: it has none; owned */
 
     /* The rest is of scripts.c. */
     struct ml_scripts *scripts;
     bool read;                         /* files came at least once */
     bool allowed_unknown_names;        /* what `allows_unknown_names` was at that time */
+    char *retried;                     /* likewise, `retry` */
     bool loaded;                       /* a set was loaded at least once */
     struct ml_err trouble;             /* why it could not be read when last tried */
     struct ml_script_limits limits;    /* with `cpu_account` */

@@ -118,9 +118,18 @@ static void configmap_notify_files(struct configmap_source *self, struct ml_obje
     struct ml_err err = ML_ERR_INIT;
     struct ml_str data;
     ml_object_json(object, &json);
+    struct ml_str rv = ml_object_rv(object);
+    free(self->source.version);
+    self->source.version = ml_str_dup(rv);
     free(self->source.removed);
     self->source.removed = ml_json_find_string(ml_buf_str(&json), "metadata", "annotations",
                                                ML_REMOVE_ANNOTATION, NULL);
+    free(self->source.paused);
+    self->source.paused = ml_json_find_string(ml_buf_str(&json), "metadata", "annotations",
+                                              ML_PAUSED_ANNOTATION, NULL);
+    free(self->source.retry);
+    self->source.retry = ml_json_find_string(ml_buf_str(&json), "metadata", "annotations",
+                                             ML_RETRY_ANNOTATION, NULL);
     ML_AUTO_FREE char *allows = ml_json_find_string(ml_buf_str(&json), "metadata", "annotations",
                                                     ALLOW_ANNOTATION, NULL);
     self->source.allows_unknown_names = allows && strcmp(allows, "true") == 0;

@@ -73,6 +73,7 @@ ML_RAISES int ctx_adopt(lua_State *L);
  * the reconciled one does not control. `label` begins messages. `may_recreate`: an Invalid is not
  * logged, as recreate_child follows. */
 ML_RAISES int ctx_apply_child(lua_State *L);
-ML_RAISES int ctx_delete(lua_State *L);
+/* delete_child(object, why): as ctx.delete; `why` is for the trace of deletions. */
+ML_RAISES int ctx_delete_child(lua_State *L);
 ML_RAISES int ctx_event(lua_State *L);
 extern const luaL_Reg script_children[]; /* all that moonloop/children.lua calls */

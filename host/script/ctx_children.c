@@ -256,19 +256,6 @@ ML_RAISES static int is_recreate(lua_State *L)
     return 1;
 }
 
-static void record_recreation(const struct ml_run *run, const char *why)
-{
-    const struct ml_script *script = run->thread.script;
-    ML_AUTO_FREE char *note = ml_asprintf(
-        "%s: it is made again, as the server refuses the change: %s", run->what, why);
-    struct ml_event event = ml_event_about(script->binding.kinds[0], run->thread.object);
-    event.numbers_vary = true;
-    event.reason = ML_STR("Recreating");
-    event.note = ml_str_of(note);
-    event.source = event.controller = ml_str_of(script->declaration.name);
-    ml_recorder_event(script->services->recorder, &event);
-}
-
 /* The child is not made again: logs first that the server refused to change it, "why" at index 3.
  */
 ML_RAISES static int fail_recreation(lua_State *L)
@@ -291,8 +278,6 @@ ML_RAISES static int old_deleted(lua_State *L, int status ML_UNUSED, lua_KContex
     if (run->err && run->err->kind != ML_ENOT_FOUND)
         return fail_recreation(L);
     ctx_accept_write(run);
-    if (!run->err)
-        record_recreation(run, luaL_checkstring(L, 3));
     lua_pushliteral(L, "deleted");
     return 1;
 }
@@ -322,6 +307,8 @@ ML_RAISES static int new_checked(lua_State *L, int status ML_UNUSED, lua_KContex
         lua_pushstring(L, old ? "full" : "leaving");
         return 1;
     }
+    target.why = lua_pushfstring(L, "made again, as the server refuses the change: %s",
+                                 luaL_checkstring(L, 3));
     struct ml_str uid = ml_object_uid(old), rv = ml_object_rv(old);
     const char *version = lua_pushlstring(L, rv.ptr, rv.len);
     const struct ml_client_request request = {
@@ -532,7 +519,7 @@ ML_RAISES static int tracked_child(lua_State *L)
 const luaL_Reg script_children[] = {{"apply_child", ctx_apply_child},
                                     {"await_owned", await_owned},
                                     {"child_id", child_id},
-                                    {"delete_child", ctx_delete},
+                                    {"delete_child", ctx_delete_child},
                                     {"event", ctx_event},
                                     {"inventory", inventory},
                                     {"is_recreate", is_recreate},

@@ -395,6 +395,10 @@ ML_RAISES void ctx_send_write(lua_State *L, const char *verb, const struct write
         .informer = target->kind.informer,
         .key = ml_object_key(run->thread.object),
         .owner_uid = target->owned ? ml_object_uid(run->thread.object) : ML_STR(""),
+        .deletion = {.why = target->why,
+                     .revision = script->declaration.revision,
+                     .owner_kind = script->binding.kinds[0],
+                     .owner = run->thread.object},
     };
     if (!run_lacks_finalizer(run)) {
         run_write(run, &write, wait_for_cache);

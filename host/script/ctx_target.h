@@ -18,7 +18,8 @@ struct write_target {
     bool adopt;                      /* an object that nobody controls is taken over */
     bool tracked;                    /* a child that cannot have the owner reference */
     char key[CTX_KEY_MAX];
-    bool owned; /* the reconciled object becomes its controller */
+    bool owned;      /* the reconciled object becomes its controller */
+    const char *why; /* of a delete: for its trace; lives until the write is sent */
 };
 
 /* ---- ctx_target.c ---- */

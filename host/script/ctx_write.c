@@ -675,17 +675,19 @@ ML_RAISES static int delete_answered(lua_State *L, int status ML_UNUSED,
     return 1;
 }
 
+/* The object and the reason, for the trace, are at index 1 and 2. */
 ML_RAISES static int delete_now(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
 {
     struct write_target target;
     struct ml_run *run = ctx_may_wait(L, DELETE_CALL);
-    lua_settop(L, 1);
+    lua_settop(L, 2);
     ctx_check_object(L, DELETE_CALL, &target);
     if (target.uid.len == 0)
         return luaL_error(L, DELETE_CALL
                           ": the object was not read from the server: it has no metadata.uid");
     if (adds_finalizer_to(run, &target))
         return lua_yieldk(L, 0, 0, delete_now);
+    target.why = lua_tostring(L, 2);
     struct ml_str rv = version_of(run, &target);
     lua_pushlstring(L, target.uid.ptr, target.uid.len);
     lua_pushlstring(L, rv.ptr, rv.len);
@@ -698,8 +700,21 @@ ML_RAISES static int delete_now(lua_State *L, int status ML_UNUSED, lua_KContext
     return lua_yieldk(L, 0, 0, delete_answered);
 }
 
-ML_RAISES int ctx_delete(lua_State *L)
+ML_RAISES static int ctx_delete(lua_State *L)
 {
+    lua_settop(L, 1);
+    lua_pushliteral(L, "ctx.delete at ");
+    luaL_where(L, 1);
+    struct ml_str place = ml_str_of(lua_tostring(L, -1));
+    lua_pushlstring(L, place.ptr, place.len - ML_MIN(place.len, strlen(": ")));
+    lua_replace(L, -2);
+    lua_concat(L, 2);
+    return delete_now(L, LUA_OK, 0);
+}
+
+ML_RAISES int ctx_delete_child(lua_State *L)
+{
+    luaL_checkstring(L, 2);
     return delete_now(L, LUA_OK, 0);
 }
 

@@ -22,15 +22,16 @@ bool run_lacks_finalizer(struct ml_run *run)
     return !run->has_finalizer;
 }
 
-static size_t texts_bytes(const struct ml_client_request *request)
+static size_t texts_bytes(const struct ml_write *write)
 {
+    const struct ml_client_request *request = &write->request;
     return request->body.len + request->ns.len + request->name.len + ml_str_of(request->uid).len +
-           ml_str_of(request->resource_version).len + 5;
+           ml_str_of(request->resource_version).len + ml_str_of(write->deletion.why).len + 6;
 }
 
 size_t run_held_bytes(const struct ml_write *write)
 {
-    return sizeof(struct held_write) + texts_bytes(&write->request) + SCRIPT_WRITE_NOTED;
+    return sizeof(struct held_write) + texts_bytes(write) + SCRIPT_WRITE_NOTED;
 }
 
 /* Copies `text`, terminated, to `*at` and moves that behind it. */
@@ -44,11 +45,11 @@ static struct ml_str hold_text(char **at, struct ml_str text)
     return copy;
 }
 
-/* All else that it points to lives as long as the run: kind, field manager, the reconciled object's
- * key and uid. */
+/* All else that it points to lives as long as the run: kind, field manager, the reconciled object,
+ * its key and uid. */
 static struct held_write *hold_write(const struct ml_write *write, bool wait_for_cache)
 {
-    struct held_write *held = ml_zalloc(sizeof *held + texts_bytes(&write->request));
+    struct held_write *held = ml_zalloc(sizeof *held + texts_bytes(write));
     struct ml_client_request *request = &held->write.request;
     char *at = held->texts;
     held->write = *write;
@@ -56,6 +57,8 @@ static struct held_write *hold_write(const struct ml_write *write, bool wait_for
     request->body = hold_text(&at, request->body);
     request->ns = hold_text(&at, request->ns);
     request->name = hold_text(&at, request->name);
+    if (write->deletion.why)
+        held->write.deletion.why = hold_text(&at, ml_str_of(write->deletion.why)).ptr;
     if (request->uid)
         request->uid = hold_text(&at, ml_str_of(request->uid)).ptr;
     if (request->resource_version)

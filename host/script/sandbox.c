@@ -3,6 +3,7 @@
  * is found at once. Also loads a script into it. */
 #include <lualib.h>
 
+#include "codec/crypto.h"
 #include "script/environment.h"
 #include "script/objects.h"
 #include "script/reads.h"
@@ -253,6 +254,34 @@ static void add_file_place(const struct ml_script_file *file, struct ml_err *err
                 is_declaration ? controller_line(file->text) : 1);
 }
 
+static int compare_files(const void *a, const void *b)
+{
+    return ml_str_cmp((*(const struct ml_script_file *const *)a)->name,
+                      (*(const struct ml_script_file *const *)b)->name);
+}
+
+/* Names the revision by the files that were loaded. */
+static void name_revision(struct ml_script *script, const struct ml_script_files *files)
+{
+    ML_AUTO_FREE const struct ml_script_file **loaded = ml_zalloc(files->count * sizeof *loaded);
+    ML_AUTO(ml_buf_fini) struct ml_buf texts = ML_BUF_INIT;
+    unsigned char digest[ML_SHA256_LEN];
+    size_t count = 0;
+    for (size_t i = 0; i < files->count; i++)
+        if (ml_script_loaded_file(script, files->files[i].name))
+            loaded[count++] = &files->files[i];
+    qsort(loaded, count, sizeof(const struct ml_script_file *), compare_files);
+    for (size_t i = 0; i < count; i++) {
+        ml_buf_append_str(&texts, loaded[i]->name);
+        ml_buf_append(&texts, "", 1);
+        ml_buf_append_str(&texts, loaded[i]->text);
+        ml_buf_append(&texts, "", 1);
+    }
+    ml_sha256(ml_buf_str(&texts), digest);
+    for (size_t i = 0; i < ML_REVISION_LEN / 2; i++)
+        snprintf(script->declaration.revision + 2 * i, 3, "%02x", digest[i]);
+}
+
 int ml_script_load(struct ml_services *services, const struct ml_script_limits *limits,
                    const struct ml_script_files *files, size_t entry, struct ml_script **out,
                    struct ml_err *err)
@@ -274,6 +303,7 @@ int ml_script_load(struct ml_services *services, const struct ml_script_limits *
         script_free(script);
         return r;
     }
+    name_revision(script, files);
     *out = script;
     return 0;
 }

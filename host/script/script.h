@@ -75,9 +75,15 @@ struct ml_script_webhooks {
     const char *namespace_selector, *object_selector; /* JSON; NULL: all */
 };
 
+#define ML_REVISION_LEN 8
+
 struct ml_declaration {
-    const char *name;                                 /* DNS label, at most 63 bytes */
-    const char *file;                                 /* "cnat.lua" */
+    const char *name; /* DNS label, at most 63 bytes */
+    const char *file; /* "cnat.lua" */
+    /* Of the files that loading used: the first digits of the SHA-256 of each file's name, a zero
+     * byte, its text and a zero byte, in the order of the names. So it is the same on all replicas,
+     * and after a restart. */
+    char revision[ML_REVISION_LEN + 1];
     const char *finalizer;                            /* "moonloop.dev/NAME" */
     bool finalizes;                                   /* objects carry it: ml_script_finalize */
     const char *formerly[ML_SCRIPT_FORMERLY_MAX + 1]; /* names that it had; NULL is the end */

@@ -11,6 +11,7 @@
 #include "state/slices.h"
 
 struct ml_authors;
+struct ml_deletions;
 
 struct ml_services {
     struct ml_loop *loop;
@@ -27,5 +28,6 @@ struct ml_services {
     struct ml_budget_pool script_memory; /* of all scripts together */
     struct ml_slices *slices;            /* runs script code; NULL where no controller runs */
     struct ml_authors *authors;          /* state/writer.h; NULL where nobody asks */
+    struct ml_deletions *deletions;      /* state/deletions.h; NULL where nobody asks */
     struct ml_outbound *outbound;        /* of ctx.http; NULL: scripts ask nobody */
 };

@@ -86,7 +86,10 @@ struct ml_writer_call {
     char *name;
     char *key;
     char *owner_uid;
-    char *uid, *rv; /* the preconditions of the write, or NULL */
+    char *uid, *rv;       /* the preconditions of the write, or NULL */
+    char *why, *revision; /* of a delete, for its trace, as the next two; else NULL */
+    const struct ml_kind *owner_kind;
+    struct ml_object *owner;
     struct ml_expectations *expectations;
     struct ml_informer *informer;
     ml_client_done *done;
@@ -106,6 +109,9 @@ static void writer_call_free(struct ml_writer_call *call)
     free(call->uid);
     free(call->rv);
     free(call->lost);
+    free(call->why);
+    free(call->revision);
+    ml_object_unref(call->owner);
     free(call);
 }
 
@@ -125,6 +131,21 @@ static uint64_t writer_note_expectation(struct ml_writer_call *call, struct ml_s
     return rv;
 }
 
+static void writer_trace_deletion(const struct ml_writer_call *call, const char *controller)
+{
+    const struct ml_deletion deletion = {
+        .kind = call->kind,
+        .ns = ml_str_of(call->ns),
+        .name = ml_str_of(call->name),
+        .why = call->why,
+        .controller = controller,
+        .revision = call->revision,
+        .owner_kind = call->owner_kind,
+        .owner = call->owner,
+    };
+    ml_deletions_note(call->services->deletions, &deletion);
+}
+
 static void writer_accept_written(struct ml_writer_call *call, struct ml_str body)
 {
     uint64_t rv = writer_note_expectation(call, body);
@@ -133,6 +154,8 @@ static void writer_accept_written(struct ml_writer_call *call, struct ml_str bod
     if (call->verb == ML_VERB_DELETE && call->uid)
         ml_authors_note_deletion(call->services->authors, ml_str_of(call->uid), controller,
                                  ml_str_of(call->key));
+    if (call->verb == ML_VERB_DELETE)
+        writer_trace_deletion(call, controller);
     writer_finish(call, body, NULL);
 }
 
@@ -241,12 +264,24 @@ static void writer_on_answer(void *context, struct ml_str body, const struct ml_
     }
 }
 
-/* Keeps the preconditions of the write: from the body, or for a delete from its options. */
-static void writer_keep_guards(struct ml_writer_call *call, const struct ml_client_request *request)
+/* Every deletion is traced. */
+static void writer_keep_reason(struct ml_writer_call *call, const struct ml_write *write)
 {
+    ml_assert(write->deletion.why && write->deletion.revision && write->deletion.owner);
+    call->why = ml_strdup(write->deletion.why);
+    call->revision = ml_strdup(write->deletion.revision);
+    call->owner_kind = write->deletion.owner_kind;
+    call->owner = ml_object_ref(write->deletion.owner);
+}
+
+/* Keeps the preconditions of the write: from the body, or for a delete from its options. */
+static void writer_keep_guards(struct ml_writer_call *call, const struct ml_write *write)
+{
+    const struct ml_client_request *request = &write->request;
     if (request->verb == ML_VERB_DELETE) {
         call->uid = ml_strdup(request->uid);
         call->rv = ml_strdup(request->resource_version);
+        writer_keep_reason(call, write);
     } else if (request->verb != ML_VERB_CREATE) {
         call->uid = ml_json_find_string(request->body, "metadata", "uid", NULL);
         call->rv = ml_json_find_string(request->body, "metadata", "resourceVersion", NULL);
@@ -270,7 +305,7 @@ struct ml_writer_call *ml_writer_send(struct ml_services *services, const struct
     call->budget = request->budget;
     call->done = done;
     call->context = context;
-    writer_keep_guards(call, request);
+    writer_keep_guards(call, write);
     call->sent = ml_client_send(services->client, request, writer_on_answer, call);
     return call;
 }

@@ -17,6 +17,7 @@
 #pragma once
 
 #include "base/map.h"
+#include "state/deletions.h"
 #include "state/expectations.h"
 #include "state/services.h"
 
@@ -28,6 +29,13 @@ struct ml_write {
     struct ml_informer *informer; /* of the kind written, or NULL; outlives the call */
     struct ml_str key;            /* of the object being reconciled; copied */
     struct ml_str owner_uid;      /* of the controller owner in the body, or empty; copied */
+    /* Of a delete, for its trace: as in struct ml_deletion, whose other fields are known. Texts are
+     * copied, and a reference is taken. */
+    struct {
+        const char *why, *revision;
+        const struct ml_kind *owner_kind;
+        struct ml_object *owner;
+    } deletion;
 };
 
 /* `body`: the object after the write (for a delete: the object or a Status), valid during the

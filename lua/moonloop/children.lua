@@ -151,12 +151,12 @@ local function raise_failures(where, failures)
 end
 
 
--- Deletes an object. Returns false when the run has no write left.
-local function delete(object, failures)
+-- Deletes an object, and says why in the trace of deletions. Returns false when the run has no write left.
+local function delete(object, why, failures)
   if not host.may_write() then
     return false
   end
-  local done, err = call(host.delete_child, object)
+  local done, err = call(host.delete_child, object, why)
   if not done then
     failures[#failures + 1] = ("%s %s: %s: %s"):format(object.kind, object.metadata.name, err.kind, err.message)
   end
@@ -166,10 +166,11 @@ end
 
 -- Deletes what the object owns and is not wanted any more. Returns whether it got to all of it.
 local function prune(where)
+  local why = "no longer returned by " .. where
   local strays, all = host.strays()
   local failures = {}
   for _, object in ipairs(strays) do
-    if not delete(object, failures) then
+    if not delete(object, why, failures) then
       return false
     end
   end
@@ -183,13 +184,13 @@ end
 -- Deletes what the inventory lists and is not wanted, the last first. Returns how many are in which state: "wanted",
 -- "going", "gone", "unknown" (of a kind that the script does not own any more), "full" (the run had no write left); and
 -- those that are not gone.
-local function prune_tracked(where, inventory, wanted)
+local function prune_tracked(where, inventory, wanted, why)
   local count, failures, gone, remaining = { going = 0, gone = 0, unknown = 0, full = 0, wanted = 0 }, {}, {}, {}
   for index = #inventory, 1, -1 do
     local entry = inventory[index]
     local state = not wanted[entry] and host.tracked_child(entry) or "wanted"
     if type(state) == "table" then
-      state = delete(state, failures) and "going" or "full"
+      state = delete(state, why, failures) and "going" or "full"
     end
     count[state], gone[entry] = count[state] + 1, state == "gone"
     if state == "full" then
@@ -209,7 +210,8 @@ end
 -- The object is being deleted, and finalize is done: what it could not own goes before it.
 local function clean_up(where)
   host.await_owned()
-  local count, remaining = prune_tracked(where, read_inventory(), {})
+  local why = "the object that it was made for is being deleted"
+  local count, remaining = prune_tracked(where, read_inventory(), {}, why)
   if count.full > 0 then
     return "later"
   elseif count.going > 0 then
@@ -250,7 +252,7 @@ function M.carry_out(where, children)
   if not prune(where) then
     return "later"
   end
-  local pruned, remaining = prune_tracked(where, read_inventory(), entries)
+  local pruned, remaining = prune_tracked(where, read_inventory(), entries, "no longer returned by " .. where)
   if pruned.full == 0 and pruned.gone > 0 then
     write_inventory(where, remaining)
   end

@@ -59,6 +59,22 @@ describe("Returned children", function()
     assert.same({}, names(ConfigMap))
   end)
 
+  it("are told on the object when they go, with the line", function()
+    world.apply(thing "2 red")
+    world.apply(thing "1 red")
+    world.advance "1s"
+    local notes = {}
+    for _, event in ipairs(world.events(Thing, "a")) do
+      assert.equal("SuccessfulDelete", event.reason)
+      notes[#notes + 1] = event.note:gsub("%(revision %x%x%x%x%x%x%x%x%)", "(revision)")
+    end
+    table.sort(notes)
+    assert.same({
+      "ConfigMap default/a-2: no longer returned by children.lua:37 (revision)",
+      "Secret default/a-2: no longer returned by children.lua:37 (revision)",
+    }, notes)
+  end)
+
   it("are made again when somebody deletes them, and put right when somebody changes them", function()
     world.apply(thing "1 red")
     world.delete(ConfigMap, "a-1")
@@ -95,7 +111,9 @@ describe("Returned children", function()
     world.expect(Thing, "a", { status = { text = "blue" } })
     assert.equal(1, #world.requests("delete", "/secrets/a-1"))
     world.advance "1s"
-    assert.equal("Recreating", world.events(Thing, "a")[1].reason)
+    local event = world.events(Thing, "a")[1]
+    assert.equal("SuccessfulDelete", event.reason)
+    assert.matches("^Secret default/a%-1: made again, as the server refuses the change: .*immutable", event.note)
   end)
 
   it("leave alone what the same run got otherwise, and what ctx.once made for ever", function()

@@ -283,3 +283,60 @@ describe("A reconcile that fails", function()
     assert.equal("True", condition(world, Work, "Reconciled").status)
   end)
 end)
+
+
+describe("A paused object", function()
+  local PAUSED, GOES_ON = { ["moonloop.dev/paused"] = "true" }, { ["moonloop.dev/paused"] = moonloop.null }
+
+  local function annotate(world, kind, annotations)
+    world.patch(kind, "a", { metadata = { annotations = annotations } })
+  end
+
+  it("says so, changes nothing until it goes on, and then says that all is well", function()
+    local world = world_of "work"
+    world.apply(object(Work, "fine"))
+    local before = world.get(Work, "a").status
+    annotate(world, Work, PAUSED)
+    local told = condition(world, Work, "Reconciled")
+    assert.equal("False", told.status)
+    assert.equal("Paused", told.reason)
+    assert.matches("^work: the annotation moonloop.dev/paused is \"true\"", told.message)
+    world.patch(Work, "a", { spec = { mode = "boom" } })
+    world.advance "30m"
+    world.restart()
+    world.expect(Work, "a", { status = { phase = before.phase } })
+    assert.equal("Paused", condition(world, Work, "Reconciled").reason)
+    local events = {}
+    for _, event in ipairs(world.events(Work, "a")) do
+      events[#events + 1] = event.reason
+    end
+    assert.same({ "Paused" }, events)
+    world.patch(Work, "a", { spec = { mode = "fine" } })
+    annotate(world, Work, GOES_ON)
+    assert.equal("True", condition(world, Work, "Reconciled").status)
+  end)
+
+  it("says so once, of two controllers that reconcile its kind", function()
+    local world = world_of("work", "second")
+    world.apply(object(Work, "fine"))
+    annotate(world, Work, PAUSED)
+    world.advance "1m"
+    local before = status_writes(world)
+    world.patch(Work, "a", { metadata = { labels = { any = "thing" } } })
+    world.advance "1h"
+    assert.equal(before, status_writes(world))
+    annotate(world, Work, GOES_ON)
+    world.advance "1m"
+    assert.equal("True", condition(world, Work, "Reconciled").status)
+  end)
+
+  it("of a kind without conditions is left alone all the same", function()
+    local world = world_of "plain"
+    world.apply(object(Plain, "fine"))
+    annotate(world, Plain, PAUSED)
+    world.patch(Plain, "a", { spec = { mode = "invalid" } })
+    world.expect(Plain, "a", { status = { phase = "FINE" } })
+    annotate(world, Plain, GOES_ON)
+    world.expect(Plain, "a", { status = { phase = "BAD" } })
+  end)
+end)

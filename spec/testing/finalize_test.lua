@@ -64,6 +64,10 @@ describe("A script that finalizes", function()
     world.delete(Thing, "a")
     assert.is_nil(page "default-a")
     assert.is_nil(world.get(Thing, "a"))
+    world.advance "1s"
+    local told = notes("a", "SuccessfulDelete")
+    assert.equal(1, #told)
+    assert.matches("^ConfigMap kube%-public/default%-a: ctx.delete at pages.lua:57 %(revision %x+%)$", told[1])
   end)
 
   it("cleans up what was deleted before a restart", function()

@@ -46,6 +46,27 @@ describe("Children that cannot be owned", function()
       "things/a/status" }, paths)
   end)
 
+  it("are told on the object when they go, and why", function()
+    local function told()
+      local notes = {}
+      world.advance "1s"
+      for _, event in ipairs(world.events(Thing, "a")) do
+        notes[#notes + 1] = event.reason == "SuccessfulDelete" and event.note:match "^(.*) %(revision %x+%)$" or nil
+      end
+      table.sort(notes)
+      return notes
+    end
+    world.apply(thing "2 red")
+    world.apply(thing "1 red")
+    local pruned = "ConfigMap elsewhere/a-2: no longer returned by tracked_children.lua:"
+    assert.equal(pruned, told()[1]:match "^(.*:)%d+$")
+    world.delete(Thing, "a")
+    assert.is_nil(world.get(Thing, "a"))
+    local notes = told()
+    assert.equal("ClusterRole a: the object that it was made for is being deleted", notes[1])
+    assert.equal("ConfigMap elsewhere/a-1: the object that it was made for is being deleted", notes[2])
+  end)
+
   it("may carry any text as the name of their owner", function()
     local long = ("x"):rep(70000)
     for i, owner in ipairs { "default/" .. long, long .. "/a", "default/a/" .. long, "default/", "/a", "A_B" } do

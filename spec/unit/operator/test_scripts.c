@@ -9,8 +9,7 @@ static void test_scripts_go_live_and_reconcile(void **state)
     assert_false(ready(world));
     tell(world, one, NULL);
     assert_true(ready(world));
-    assert_string_equal(world->reported,
-                        "Normal ScriptLoaded: a.lua: controller one runs the new version");
+    assert_live(world, "one");
     struct fake_call *write = only_write(world);
     assert_string_equal(write->method, "PATCH");
     assert_string_equal(write->body, "{\"metadata\":{\"uid\":\"ua\",\"resourceVersion\":\"1\"},"
@@ -24,6 +23,41 @@ static void test_scripts_go_live_and_reconcile(void **state)
     assert_non_null(
         strstr(ml_buf_cstr(&page), "moonloop_script_quarantined_total{file=\"a.lua\"} 0\n"));
     ml_buf_fini(&page);
+}
+
+/* How often the page of metrics has the line, for what runs now. */
+static size_t count_info(struct world *world, const char *controller, const char *version)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf page = ML_BUF_INIT;
+    const char *revision = strstr(world->reported, ", revision ");
+    ML_AUTO_FREE char *line = ml_asprintf(
+        "moonloop_script_info{controller=\"%s\",revision=\"%s\",source=\"test\","
+        "resource_version=\"%s\"} 1\n",
+        controller, revision ? revision + strlen(", revision ") : "", version);
+    ml_metrics_write(world->metrics, &page);
+    size_t count = 0;
+    for (const char *at = ml_buf_cstr(&page); (at = strstr(at, line)); at++)
+        count++;
+    return count;
+}
+
+static void test_scripts_show_the_revision_that_runs(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return { status = { phase = 'ONE' } }");
+    ML_AUTO_FREE char *two = script("one", "return { status = { phase = 'TWO' } }");
+    world->source.version = ml_strdup("41");
+    tell(world, one, NULL);
+    accept(world, only_write(world), 11, "ONE");
+    assert_int_equal(count_info(world, "one", "41"), 1);
+    assert_int_equal(unit_count(world->log.fd, "resourceVersion=\"41\""), 1);
+    ML_AUTO_FREE char *before = ml_strdup(world->reported);
+    free(world->source.version);
+    world->source.version = ml_strdup("42");
+    tell(world, two, NULL);
+    assert_string_not_equal(world->reported, before);
+    assert_int_equal(count_info(world, "one", "42"), 1);
+    assert_int_equal(count_info(world, "one", "41"), 0);
 }
 
 static void test_scripts_swap_lets_the_old_version_finish(void **state)
@@ -95,8 +129,7 @@ static void test_scripts_entry_that_is_no_file_stops_no_other(void **state)
     ML_AUTO_FREE char *huge = ml_zalloc(ML_SCRIPT_SOURCE_MAX + 2);
     memset(huge, '-', ML_SCRIPT_SOURCE_MAX + 1);
     tell(world, one, huge);
-    assert_string_equal(world->reported,
-                        "Normal ScriptLoaded: a.lua: controller one runs the new version");
+    assert_live(world, "one");
     assert_false(ready(world));
     world->reported[0] = '\0';
     tell(world, one, huge);
@@ -166,8 +199,7 @@ static void test_scripts_refused_for_a_field_goes_live_when_its_kind_has_it(void
     assert_int_equal(world->asked_again, 1);
     assert_string_equal(world->reported, ""); /* a refusal is told once */
     tell(world, one, NULL);
-    assert_string_equal(world->reported,
-                        "Normal ScriptLoaded: a.lua: controller one runs the new version");
+    assert_live(world, "one");
     assert_true(ready(world));
     advance(world, 600 * ML_NS_PER_S);
     assert_int_equal(world->asked_again, 1);
@@ -313,8 +345,7 @@ static void test_scripts_renamed_controller_takes_over(void **state)
     ML_AUTO_FREE char *two = script("two", "return { status = { phase = 'TWO' } }");
     tell(world, one, NULL);
     tell(world, two, NULL);
-    assert_string_equal(world->reported,
-                        "Normal ScriptLoaded: a.lua: controller two runs the new version");
+    assert_live(world, "two");
     assert_non_null(strstr(only_write(world)->body, "\"phase\":\"TWO\""));
     fake_reply(world->writes[0], 200, "{}");
 }
@@ -542,6 +573,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SCRIPTS_TEST(test_scripts_go_live_and_reconcile),
+        SCRIPTS_TEST(test_scripts_show_the_revision_that_runs),
         SCRIPTS_TEST(test_scripts_swap_lets_the_old_version_finish),
         SCRIPTS_TEST(test_scripts_refused_version_changes_nothing_that_runs),
         SCRIPTS_TEST(test_scripts_deleted_file_changes_nothing_that_runs),

@@ -3,6 +3,7 @@
 #include "script_world.h"
 
 #include "codec/json.h"
+#include "state/deletions.h"
 
 /* named 'x': a child. kids { 'a', 'b' }: what reconcile returns for these names. */
 #define PRELUDE                                                                                    \
@@ -312,6 +313,7 @@ static void test_recreate_deletes_the_old_and_then_makes_the_new(void **state)
     struct world w;
     struct told told;
     open_refused(&w, &told);
+    w.services.deletions = ml_deletions_new(w.loop, &w.log, w.recorder);
     fake_refuse(fake_expect(w.fake, "POST", DRY_RUN), 409, "AlreadyExists", "it is there");
     ml_loop_poll(w.loop);
     struct fake_call *call = fake_expect(w.fake, "DELETE", PODS "/a");
@@ -323,7 +325,11 @@ static void test_recreate_deletes_the_old_and_then_makes_the_new(void **state)
     expect_outcome(&told, ML_OUTCOME_OK, ""); /* the script has not seen it yet */
     assert_int_equal(told.after_ns, 0);
     assert_int_equal(unit_count(w.log.fd, "refused"), 0); /* all is well */
-    assert_non_null(strstr(fake_next(w.fake)->body, "\"reason\":\"Recreating\""));
+    assert_non_null(
+        strstr(fake_next(w.fake)->body,
+               "\"note\":\"Pod default/a: made again, as the server refuses the change: "
+               "spec: Forbidden: may not change (revision "));
+    ml_deletions_free(ml_take(&w.services.deletions));
 
     world_event(&w, "MODIFIED", leaving); /* never two at once */
     assert_null(world_start(&w, &told));

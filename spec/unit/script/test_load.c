@@ -267,6 +267,38 @@ static void test_load_require_finds_files_of_the_set(void **state)
     assert_non_null(strstr(err.message, "e.lua:2: attempt to perform arithmetic"));
 }
 
+/* The digits are those that sha256sum gives, as docs/scripting.md says. */
+static void test_load_names_the_revision_by_the_files_that_it_used(void **state)
+{
+    (void)state;
+    const struct ml_script_file a = {
+        ML_STR("a.lua"), ML_STR("local moonloop = require 'moonloop'\nrequire 'b'\n"
+                                "return moonloop.controller { name = 'x', reconciles = "
+                                "moonloop.kind('v1', 'Pod'), reconcile = function() end }")};
+    const struct ml_script_file b = {ML_STR("b.lua"), ML_STR("return {}")};
+    const struct ml_script_file other_b = {ML_STR("b.lua"), ML_STR("return {} ")};
+    const struct ml_script_file c = {ML_STR("c.lua"), ML_STR("error 'not loaded'")};
+    const struct {
+        struct ml_script_file files[3];
+        size_t count, entry;
+        bool same;
+    } rows[] = {
+        {{a, b}, 2, 0, true},
+        {{c, b, a}, 3, 2, true}, /* neither their order counts, nor what is not loaded */
+        {{a, other_b}, 2, 0, false},
+    };
+    for (size_t i = 0; i < ML_COUNT(rows); i++) {
+        const struct ml_script_files files = {rows[i].files, rows[i].count};
+        struct ml_err err = ML_ERR_INIT;
+        struct ml_script *script = NULL;
+        assert_int_equal(ml_script_load(NULL, NULL, &files, rows[i].entry, &script, &err), 0);
+        const char *revision = ml_script_declaration(script)->revision;
+        assert_int_equal(strlen(revision), ML_REVISION_LEN);
+        assert_int_equal(strcmp(revision, "8d80cd31") == 0, rows[i].same);
+        ml_script_unref(script);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -278,6 +310,7 @@ int main(void)
         cmocka_unit_test(test_load_bad_declaration_is_refused_with_its_field),
         cmocka_unit_test(test_load_too_large_file_is_refused),
         cmocka_unit_test(test_load_require_finds_files_of_the_set),
+        cmocka_unit_test(test_load_names_the_revision_by_the_files_that_it_used),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

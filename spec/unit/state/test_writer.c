@@ -9,6 +9,7 @@ struct writer_world {
     struct ml_informer *informer;
     struct fake_call *watch; /* open, at version 5 */
     struct ml_expectations *expectations;
+    struct ml_object *owner; /* of what is deleted */
     /* The last arguments of done(). */
     int done_count;
     struct ml_err err;
@@ -31,6 +32,11 @@ static int setup(void **state)
     self->watch = list_and_watch(&self->all, 5, "");
     self->expectations = ml_expectations_new(
         &self->keys, self->all.world.loop, self->all.world.client, self->all.world.metrics, "cnat");
+    struct ml_err err;
+    struct ml_dict *dict = ml_dict_new();
+    int r = ml_object_new(dict, "", "", ml_str_of(pod("owner", "uo", 5)), &self->owner, &err);
+    assert_int_equal(r, 0);
+    ml_dict_unref(dict);
     self->services = (struct ml_services){
         .loop = self->all.world.loop,
         .clock = &self->all.world.clock.clock,
@@ -47,6 +53,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct writer_world *self = *state;
+    ml_object_unref(self->owner);
     ml_expectations_free(self->expectations);
     ml_keys_fini(&self->keys);
     ml_informer_put(self->informer);
@@ -72,6 +79,7 @@ static struct ml_write write_of(struct writer_world *self, enum ml_verb verb)
         .informer = self->informer,
         .key = ML_STR("default/owner"),
         .owner_uid = ML_STR("uo"),
+        .deletion = {"not wanted any more", "1a2b3c4d", &pods, self->owner},
     };
 }
 
@@ -153,6 +161,48 @@ static void test_writer_delete_counts_only_when_the_answer_has_a_version(void **
     assert_false(gate_is_open(self));
     send_event(self->watch, "MODIFIED", pod("a", "ua", 12));
     assert_true(gate_is_open(self));
+}
+
+/* By whichever answer it knows that; and it tells only what has happened. */
+static void test_writer_traces_what_it_deleted(void **state)
+{
+    struct writer_world *self = *state;
+    static const struct {
+        int status; /* 0: the reply is lost, and the object is then looked for */
+        int found;
+        size_t told;
+    } rows[] = {{200, 0, 1}, {404, 0, 0}, {409, 0, 0}, {0, 404, 1}, {0, 200, 0}};
+    struct ml_recorder *recorder = ml_recorder_new(&(struct ml_recorder_opts){
+        .client = self->all.world.client,
+        .loop = self->all.world.loop,
+        .metrics = self->all.world.metrics,
+        .controller = "moonloop",
+        .instance = "host-1",
+    });
+    self->services.deletions = ml_deletions_new(self->all.world.loop, &self->all.log, recorder);
+    struct ml_write write = write_of(self, ML_VERB_DELETE);
+    write.request.uid = "ua";
+    write.request.resource_version = "5";
+    size_t told = 0;
+    for (size_t i = 0; i < ML_COUNT(rows); i++) {
+        send_write(self, &write);
+        struct fake_call *call = next_call(self);
+        if (rows[i].status) {
+            fake_reply(call, rows[i].status, "{}");
+        } else {
+            fake_fail(call, ML_ENETWORK, "lost");
+            fake_reply(next_call(self), rows[i].found,
+                       rows[i].found == 200 ? pod("a", "ua", 5) : "{}");
+        }
+        assert_int_equal(self->done_count, 1);
+        told += rows[i].told;
+        assert_int_equal(count_logged(&self->all, "deleted an object"), told);
+        while (fake_waiting(self->all.world.server) > 1) /* the watch */
+            fake_reply(next_call(self), 201, "{}");
+    }
+    assert_int_equal(count_logged(&self->all, "why=\"not wanted any more\""), told);
+    ml_deletions_free(self->services.deletions);
+    ml_recorder_free(recorder);
 }
 
 /* A refused write did not happen: the writer asks no question and leaves no expectation. */
@@ -366,6 +416,7 @@ int main(void)
         TEST(test_writer_answer_is_remembered_in_the_gate),
         TEST(test_writer_without_informer_just_writes),
         TEST(test_writer_delete_counts_only_when_the_answer_has_a_version),
+        TEST(test_writer_traces_what_it_deleted),
         TEST(test_writer_refusals_go_up_as_they_are),
         TEST(test_writer_create_with_a_lost_reply_is_settled_by_reading),
         TEST(test_writer_create_that_is_not_found_or_not_ours_is_the_first_error),

@@ -1,0 +1,204 @@
+-- An edit in a cluster, and what a person sees of it and does about it: docs/changing.md, step by step.
+local api = require "spec.e2e.support.api"
+local cjson = require "cjson.safe"
+local cluster = require "spec.e2e.support.cluster"
+local host = require "spec.e2e.support.host"
+local kubectl = require "spec.e2e.support.kubectl"
+local scripts = require "spec.e2e.support.scripts"
+local shell = require "spec.e2e.support.shell"
+local wait = require "spec.e2e.support.wait"
+
+-- Each Widget has three ConfigMaps.
+local PARTS = [[
+local moonloop = require "moonloop"
+local Widget = moonloop.kind("e2e.moonloop.dev/v1", "Widget")
+local ConfigMap = moonloop.kind("v1", "ConfigMap")
+
+return moonloop.controller {
+  name = "parts",
+  reconciles = Widget,
+  owns = { ConfigMap },
+  reconcile = function(widget)
+    local children = {}
+    if widget.spec.say then
+      for i = 1, 3 do
+        children[i] = {
+          apiVersion = "v1", kind = "ConfigMap", metadata = { name = widget.metadata.name .. "-" .. i },
+          data = { said = widget.spec.say },
+        }
+      end
+    end
+    return { children = children, status = { said = widget.spec.say } }
+  end,
+}
+]]
+local INVERTED = scripts.edited(PARTS, "if widget.spec.say then", "if not widget.spec.say then")
+local WIDGETS = 12
+
+describe("A script that is changed", function()
+  local ns, moonloop
+
+  setup(scripts.install_widgets)
+
+  local function start(name)
+    moonloop = host.start { name = name, configmaps = ns .. "/scripts", namespaces = ns }
+    moonloop:till_ready()
+  end
+
+  before_each(function()
+    ns = cluster.namespace "changing"
+    kubectl.configmap(ns, "scripts", { ["parts.lua"] = PARTS })
+    start "changing"
+  end)
+
+  after_each(function()
+    host.stop_all()
+    cluster.forget(ns)
+  end)
+
+  local function make_widgets(count)
+    for i = 1, count do
+      api.create("Widget", ns, { metadata = { name = ("w%02d"):format(i) }, spec = { say = "one" } })
+    end
+  end
+
+  local function parts()
+    local count, said = 0, {}
+    for _, map in ipairs(api.list("ConfigMap", ns)) do
+      if map.metadata.name:find "^w%d%d%-%d$" then
+        count, said[map.data.said] = count + 1, true
+      end
+    end
+    return count, said
+  end
+
+  local function till_parts(count)
+    wait.till(count .. " ConfigMaps", 20, function()
+      local is = parts()
+      return is == count, is
+    end)
+  end
+
+  local function till_said(text, name)
+    wait.till("status.said " .. text, 10, function()
+      local widget = api.get("Widget", ns, name or "w01")
+      return widget.status and widget.status.said == text, cjson.encode(widget)
+    end)
+  end
+
+  local function annotate(kind, name, key, value)
+    api.patch(kind, ns, name, { metadata = { annotations = { ["moonloop.dev/" .. key] = value } } })
+  end
+
+  it("has a revision, the one that sha256sum gives, wherever it is named, and after a restart", function()
+    local file = shell.path "parts.lua"
+    shell.write(file, PARTS)
+    local texts = ([[{ printf 'parts.lua\0'; cat %s; printf '\0'; }]]):format(file)
+    local digits = shell.must(texts .. " | sha256sum | cut -c 1-8"):match "^%x%x%x%x%x%x%x%x"
+    local version = api.get("ConfigMap", ns, "scripts").metadata.resourceVersion
+    local line = moonloop:till_log { msg = "script is live", revision = digits }
+    assert.equal(version, line.resourceVersion)
+    cluster.till_event(ns, "ConfigMap", "scripts", "ScriptLoaded", "the new version, revision " .. digits)
+    local labels = {
+      controller = "parts", revision = digits, source = "configmap " .. ns .. "/scripts", resource_version = version,
+    }
+    assert.equal(1, moonloop:metric("moonloop_script_info", labels))
+    moonloop:stop()
+    start "changing-again"
+    assert.equal(1, moonloop:metric("moonloop_script_info", labels))
+    kubectl.configmap(ns, "scripts", { ["parts.lua"] = PARTS .. "-- another\n" })
+    moonloop:till_log { msg = "new version is live" }
+    assert.equal(0, moonloop:metric("moonloop_script_info", labels))
+  end)
+
+  it("tells each object that it deletes, on the object that it was for, and a sum of many", function()
+    make_widgets(WIDGETS)
+    till_parts(3 * WIDGETS)
+    kubectl.configmap(ns, "scripts", { ["parts.lua"] = INVERTED })
+    till_parts(0)
+    local told = moonloop:till_log { msg = "deleted more objects in the same second" }
+    assert.equal("parts", told.controller)
+    local alone = moonloop:lines { msg = "deleted an object" }
+    local sum = #alone
+    for _, line in ipairs(moonloop:lines { msg = "deleted more objects in the same second" }) do
+      sum = sum + line.objects
+    end
+    assert.equal(3 * WIDGETS, sum)
+    assert.matches("^no longer returned by parts%.lua:9$", alone[1].why)
+    assert.matches("^ConfigMap " .. ns:gsub("%p", "%%%0") .. "/w%d%d%-%d$", alone[1].deleted)
+    for i = 1, WIDGETS do
+      cluster.till_event(ns, "Widget", ("w%02d"):format(i), "SuccessfulDelete", "no longer returned by parts.lua:9")
+    end
+    kubectl.configmap(ns, "scripts", { ["parts.lua"] = PARTS })
+    till_parts(3 * WIDGETS)
+  end)
+
+  it("runs for nothing while its ConfigMap is paused, after a restart too", function()
+    make_widgets(WIDGETS)
+    till_parts(3 * WIDGETS)
+    annotate("ConfigMap", "scripts", "paused", "true")
+    moonloop:till_log { msg = "controller is paused" }
+    cluster.till_event(ns, "ConfigMap", "scripts", "Paused", "controller parts reconciles nothing")
+    kubectl.configmap(ns, "scripts", { ["parts.lua"] = INVERTED })
+    moonloop:till_log { msg = "new version is live" }
+    api.patch("Widget", ns, "w01", { spec = { say = "two" } })
+    moonloop:kill()
+    start "changing-again"
+    assert.equal(1, moonloop:metric("moonloop_controller_paused", { controller = "parts" }))
+    wait.holds("nothing is done", 1, function()
+      local count, said = parts()
+      return count == 3 * WIDGETS and not said.two
+    end)
+    kubectl.configmap(ns, "scripts", { ["parts.lua"] = PARTS })
+    moonloop:till_log { msg = "new version is live" }
+    annotate("ConfigMap", "scripts", "paused", cjson.null)
+    till_said "two"
+    till_parts(3 * WIDGETS)
+    assert.equal(0, moonloop:metric("moonloop_controller_paused", { controller = "parts" }))
+  end)
+
+  it("leaves a paused object alone, and says so on it", function()
+    make_widgets(2)
+    till_said "one"
+    annotate("Widget", "w01", "paused", "true")
+    wait.till("the condition", 10, function()
+      local condition = cluster.condition(api.get("Widget", ns, "w01"), "Reconciled")
+      return condition and condition.reason == "Paused" and condition.status == "False"
+    end)
+    cluster.till_event(ns, "Widget", "w01", "Paused", "moonloop.dev/paused")
+    assert.equal(1, moonloop:metric("moonloop_objects_paused", { controller = "parts" }))
+    for i = 1, 2 do
+      api.patch("Widget", ns, ("w%02d"):format(i), { spec = { say = "two" } })
+    end
+    till_said("two", "w02")
+    kubectl.configmap(ns, "scripts", { ["parts.lua"] = INVERTED })
+    till_parts(3)
+    assert.equal("one", api.get("Widget", ns, "w01").status.said)
+    kubectl.configmap(ns, "scripts", { ["parts.lua"] = PARTS })
+    till_parts(6)
+    annotate("Widget", "w01", "paused", cjson.null)
+    till_said "two"
+    assert.equal("True", cluster.condition(api.get("Widget", ns, "w01"), "Reconciled").status)
+  end)
+
+  it("tries again at once when somebody says so", function()
+    local failing = scripts.edited(PARTS, "local children = {}", 'assert(widget.spec.say ~= "bad", "it is bad")\n'
+      .. "    local children = {}\n    if widget.spec.later then return { requeue_after = 3600 } end")
+    kubectl.configmap(ns, "scripts", { ["parts.lua"] = failing })
+    moonloop:till_log { msg = "new version is live" }
+    api.create("Widget", ns, { metadata = { name = "w01" }, spec = { say = "one", later = true } })
+    local function runs()
+      local count = 0
+      for _, result in ipairs { "success", "error", "requeue_after" } do
+        local labels = { controller = "parts", result = result }
+        count = count + (moonloop:metric("controller_runtime_reconcile_total", labels) or 0)
+      end
+      return count
+    end
+    wait.till("a run", 10, function() return runs() == 1, runs() end)
+    annotate("Widget", "w01", "retry", "1")
+    wait.till("a second run", 10, function() return runs() == 2, runs() end)
+    annotate("ConfigMap", "scripts", "retry", "1")
+    wait.till("a third run", 10, function() return runs() == 3, runs() end)
+  end)
+end)
