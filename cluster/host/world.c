@@ -10,6 +10,7 @@
 #include "cluster/host/transport_embedded.h"
 #include "codec/base64.h"
 #include "codec/json.h"
+#include "operator/text_check.h"
 #include "state/outbound.h"
 
 /* ---- ctx.http, of any origin, answered by cluster/testing/http.lua ---- */
@@ -254,6 +255,8 @@ static void on_script_live(void *context)
 static void make_world_operator(struct ml_world *world)
 {
     static const char *const everywhere[] = {NULL};
+    static struct ml_checked_texts
+        checked; /* by all worlds: most have the same scripts and kinds */
     world->metrics = ml_metrics_new();
     const struct ml_operator_opts opts = {
         .virtual_time = true,
@@ -265,6 +268,7 @@ static void make_world_operator(struct ml_world *world)
         .namespaces = everywhere,
         .instance = INSTANCE,
         .outbound = world->outbound,
+        .checked = &checked,
     };
     world->operator= ml_operator_new(&opts);
     struct ml_scripts *scripts = ml_operator_scripts(world->operator);

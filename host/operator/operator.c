@@ -279,6 +279,7 @@ struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
     self->services.deletions = ml_deletions_new(opts->loop, opts->log, self->services.recorder);
     self->services.script_memory.max = memory_of_all(opts->limits.memory_max);
     self->services.outbound = opts->outbound;
+    self->services.checked = opts->checked;
     self->services.slices = ml_slices_new(opts->loop, !opts->virtual_time);
     self->services.authors = &self->authors;
     self->scripts = ml_scripts_new(&self->services, &opts->limits, opts->marker);

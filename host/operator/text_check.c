@@ -29,6 +29,7 @@ struct ml_text_check {
     bool kinds_exist, asked_early; /* early: before that */
     bool is_incomplete; /* it asked early, and a kind that the script declares had no schema */
     bool is_over;       /* without a problem; the kinds do not exist yet */
+    bool is_partial;    /* a kind had no schema: another server may know better */
     ml_text_check_done *done;
     void *context;
 };
@@ -58,6 +59,27 @@ static void analyze(struct ml_text_check *self)
     self->is_over = self->is_incomplete = false;
     self->analysis = ml_analysis_new(&files, 0);
     ml_slice_wait(&self->slice, self->account);
+}
+
+/* ---- texts that were analyzed before ---- */
+
+static bool is_checked(const struct ml_text_check *self)
+{
+    const struct ml_checked_texts *checked = self->services->checked;
+    uint64_t print = ml_files_fingerprint(&self->files, NULL);
+    for (size_t i = 0; checked && i < ML_CHECKED_TEXTS_MAX; i++)
+        if (checked->prints[i] == print)
+            return true;
+    return false;
+}
+
+static void remember_checked(const struct ml_text_check *self)
+{
+    struct ml_checked_texts *checked = self->services->checked;
+    if (!checked || self->is_partial || is_checked(self))
+        return;
+    checked->prints[checked->next++ % ML_CHECKED_TEXTS_MAX] = ml_files_fingerprint(&self->files,
+                                                                                   NULL);
 }
 
 /* ---- the end ---- */
@@ -95,6 +117,7 @@ static void check_succeed(struct ml_text_check *self)
 {
     ml_text_check_done *done = self->done;
     void *context = self->context;
+    remember_checked(self);
     check_free(self);
     done(context, NULL);
 }
@@ -102,6 +125,7 @@ static void check_succeed(struct ml_text_check *self)
 static void on_analyzed(struct ml_text_check *self)
 {
     const struct ml_err *gave_up = ml_analysis_why(self->analysis);
+    self->is_partial = self->is_partial || gave_up->kind;
     if (gave_up->kind && self->script)
         ml_warn(self->services->log, "scripts", "the names in a script are not checked",
                 ML_S("script", ml_script_declaration(self->script)->file), ML_ERR(gave_up));
@@ -163,6 +187,7 @@ static void on_schemas_done(void *context, bool are_published)
     struct ml_text_check *self = context;
     bool misses = misses_schema(self);
     self->schemas = NULL;
+    self->is_partial = misses || !are_published;
     self->is_incomplete = self->asked_early && misses && are_published;
     if (misses && are_published && !self->asked_early && self->late_tries++ < LATE_TRIES)
         ml_timer_start(&self->late, LATE_NS);
@@ -240,7 +265,10 @@ struct ml_text_check *ml_text_check_new(struct ml_services *services,
     ml_slice_init(&self->slice, on_slice, self);
     ml_timer_init(&self->late, services->loop, on_late, self);
     ml_timer_init(&self->recheck, services->loop, on_recheck, self);
-    analyze(self);
+    if (is_checked(self))
+        self->is_over = true;
+    else
+        analyze(self);
     return self;
 }
 

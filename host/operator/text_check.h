@@ -9,6 +9,16 @@
 
 struct ml_text_check;
 
+/* Texts in which nothing was found, with a schema for each kind: they are not analyzed again. For a
+ * process with many operators of short life, each with a server of its own (`moonloop test`). The
+ * oldest are forgotten. */
+#define ML_CHECKED_TEXTS_MAX 64
+
+struct ml_checked_texts {
+    uint64_t prints[ML_CHECKED_TEXTS_MAX]; /* ml_files_fingerprint; 0: none */
+    size_t next;
+};
+
 /* `problem`: an error for the first problem that was found and how many there are more. The check
  * goes on, and calls again when the schemas have changed so that there is none. NULL: none was
  * found, or the texts could not be read; the struct is gone. */

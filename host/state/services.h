@@ -11,6 +11,7 @@
 #include "state/slices.h"
 
 struct ml_authors;
+struct ml_checked_texts;
 struct ml_deletions;
 
 struct ml_services {
@@ -29,5 +30,6 @@ struct ml_services {
     struct ml_slices *slices;            /* runs script code; NULL where no controller runs */
     struct ml_authors *authors;          /* state/writer.h; NULL where nobody asks */
     struct ml_deletions *deletions;      /* state/deletions.h; NULL where nobody asks */
+    struct ml_checked_texts *checked;    /* operator/text_check.h; NULL: each is analyzed */
     struct ml_outbound *outbound;        /* of ctx.http; NULL: scripts ask nobody */
 };

@@ -2,6 +2,8 @@
  * takes over, when, and what stays when something is broken. */
 #include "run_scripts.h"
 
+#include "operator/text_check.h"
+
 static void test_scripts_go_live_and_reconcile(void **state)
 {
     struct world *world = *state;
@@ -279,6 +281,38 @@ static void test_scripts_are_checked_with_a_schema_that_comes_with_its_kind(void
         world->reported,
         "Warning ScriptRefused: a.lua:4: Thing of test.dev/v1 has no field 'spec.size'");
     assert_false(ready(world));
+}
+
+/* A process with many worlds reads each text once. */
+static void test_scripts_that_were_checked_are_not_checked_again(void **state)
+{
+    struct world *world = *state;
+    struct ml_checked_texts checked = {{0}, 0};
+    ML_AUTO_FREE char *want = document("want");
+    ML_AUTO_FREE char *one = script("one", "ctx.log(thing.spec.want)");
+    ML_AUTO_FREE char *two = script("one", "ctx.log(thing.spec.want, {})");
+    ML_AUTO_FREE char *bad = script("one", "ctx.log(thing.spec.size)");
+    world->services.checked = &checked;
+    tell(world, one, NULL); /* without a schema: another server may know better */
+    assert_live(world, "one");
+    assert_int_equal(checked.next, 0);
+    world->openapi = want;
+    tell(world, two, NULL);
+    tell(world, one, NULL);
+    assert_live(world, "one");
+    assert_int_equal(checked.next, 2);
+    int asked = world->documents_asked;
+    tell(world, two, NULL);
+    tell(world, one, NULL);
+    assert_live(world, "one");
+    assert_int_equal(world->documents_asked, asked);
+    for (int i = 0; i < 2; i++) { /* a problem is told each time */
+        tell(world, bad, NULL);
+        assert_non_null(strstr(world->reported, "ScriptRefused"));
+        tell(world, two, NULL);
+        tell(world, one, NULL);
+    }
+    assert_int_equal(checked.next, 2);
 }
 
 /* An API server cannot give the document of an aggregated one that is away. */
@@ -582,6 +616,7 @@ int main(void)
         SCRIPTS_TEST(test_scripts_refused_for_a_field_goes_live_when_its_kind_has_it),
         SCRIPTS_TEST(test_scripts_with_names_that_are_allowed_wait_for_their_kinds),
         SCRIPTS_TEST(test_scripts_refused_beside_a_running_one_is_looked_at_again),
+        SCRIPTS_TEST(test_scripts_that_were_checked_are_not_checked_again),
         SCRIPTS_TEST(test_scripts_are_checked_with_a_schema_that_comes_with_its_kind),
         SCRIPTS_TEST(test_scripts_go_live_without_a_document_that_is_not_to_be_had),
         SCRIPTS_TEST(test_scripts_without_their_source_are_without_a_file),
