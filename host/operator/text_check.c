@@ -5,6 +5,8 @@
  * of a CustomResourceDefinition may have the field. */
 #include "operator/text_check.h"
 
+#include <malloc.h>
+
 /* A server publishes the schemas of a new CustomResourceDefinition some time after it has the kind:
  * kube-aggregator collects them each second. */
 #define LATE_NS    (500 * ML_NS_PER_MS)
@@ -39,7 +41,10 @@ static void drop_analysis(struct ml_text_check *self)
     ml_timer_stop(&self->late);
     ml_timer_stop(&self->recheck);
     ml_openapi_cancel(ml_take(&self->schemas));
-    ml_analysis_free(ml_take(&self->analysis));
+    if (self->analysis) {
+        ml_analysis_free(ml_take(&self->analysis));
+        malloc_trim(0); /* it took as much as a script may, between what stays */
+    }
     free(ml_take(&self->has_schema));
 }
 
