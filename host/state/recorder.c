@@ -598,7 +598,6 @@ bool ml_recorder_shows(const struct ml_recorder *self, const struct ml_event *ev
 
 static void recorder_add(struct ml_recorder *self, const struct ml_event *event)
 {
-    ML_AUTO_FREE char *object = object_key(event);
     ML_AUTO_FREE char *type = type_key(event);
     ML_AUTO_FREE char *reason = ml_asprintf("%s" ML_STR_FMT, type, ML_STR_ARG(event->reason));
     ML_AUTO_FREE char *note = event->numbers_vary ? note_without_numbers(event->note)
@@ -627,7 +626,7 @@ static void recorder_add(struct ml_recorder *self, const struct ml_event *event)
                               (series_has_new_note(series) ? NOTE_UPDATE_NS : SERIES_UPDATE_NS);
     if (series->call || series->queued || updated_lately)
         return;
-    if (!ml_event_spam_allows(&self->spam, ml_str_of(object), now_ns)) {
+    if (!ml_event_spam_allows(&self->spam, ml_str_of(type), now_ns)) {
         ml_metric_add(self->dropped, 1);
         return;
     }

@@ -4,8 +4,9 @@
  * apart. Events that fail then, or exceed these limits, are dropped and counted. The same
  * (object, reason, note) within six minutes becomes a series instead of a new Event; ten different
  * notes for one reason within ten minutes are combined into one, which shows the newest of them;
- * each object may cause 25 Events and then one in 5 minutes (client-go's aggregator and spam
- * filter). */
+ * each object may cause 25 Events of a controller and a type, and then one in 5 minutes
+ * (client-go's aggregator and spam filter, which do not tell types apart: what goes well must not
+ * hide what fails). */
 #pragma once
 
 #include "base/map.h"

@@ -527,6 +527,10 @@ static void test_recorder_object_may_cause_25_events_then_one_in_5_minutes(void 
         record_numbered(self, "a", i);
     answer_all(self, 25);
     assert_int_equal(events_total(self, "dropped"), 5);
+    struct ml_event warning = event_of("a", "it fails");
+    warning.warning = true; /* is not lost among what goes well */
+    ml_recorder_event(self->recorder, &warning);
+    answer_all(self, 1);
     record(self, "b", "another object");
     answer_all(self, 1);
     advance(&self->world, 299999);
