@@ -161,10 +161,7 @@ describe("A script that is changed", function()
     make_widgets(2)
     till_said "one"
     annotate("Widget", "w01", "paused", "true")
-    wait.till("the condition", 10, function()
-      local condition = cluster.condition(api.get("Widget", ns, "w01"), "Reconciled")
-      return condition and condition.reason == "Paused" and condition.status == "False"
-    end)
+    cluster.till_condition("Widget", ns, "w01", "Reconciled", "False", "Paused: ")
     cluster.till_event(ns, "Widget", "w01", "Paused", "moonloop.dev/paused")
     assert.equal(1, moonloop:metric("moonloop_objects_paused", { controller = "parts" }))
     for i = 1, 2 do

@@ -55,10 +55,7 @@ describe("Conditions", function()
   end)
 
   local function till_condition(name, condition_type, status)
-    return wait.till(("condition %s=%s of At %s"):format(condition_type, status, name), 20, function()
-      local condition = cluster.condition(api.get("At", ns, name), condition_type)
-      return condition and condition.status == status and condition, condition and condition.status or "none"
-    end)
+    return cluster.till_condition("At", ns, name, condition_type, status)
   end
 
   it("that a script returns are on the object, and kubectl waits for them", function()

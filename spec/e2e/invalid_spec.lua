@@ -31,11 +31,7 @@ describe("An At with a bad schedule", function()
   end)
 
   local function till_invalid(name)
-    return wait.till("condition Reconciled of " .. name, 10, function()
-      local at = api.get("At", ns, name)
-      local valid = cluster.condition(at, "Reconciled")
-      return valid and valid.status == "False" and valid
-    end)
+    return cluster.till_condition("At", ns, name, "Reconciled", "False", nil, 10)
   end
 
   for name, schedule in pairs(BAD) do

@@ -80,11 +80,7 @@ describe("A failure that lasts", function()
   end
 
   local function till_condition(name, status, part)
-    return wait.till(("condition Reconciled=%s of Widget %s"):format(status, name), 40, function()
-      local condition = cluster.condition(api.get("Widget", ns, name), "Reconciled")
-      local said = condition and condition.status .. ": " .. condition.message or "none"
-      return condition and condition.status == status and condition.message:find(part, 1, true) and condition, said
-    end)
+    return cluster.till_condition("Widget", ns, name, "Reconciled", status, part, 40)
   end
 
   local function assert_told(name, part)

@@ -130,6 +130,24 @@ function M.condition(object, condition_type)
 end
 
 
+--- Waits for a condition in an object's status; returns it, and the object. An Event about the same failure may be
+--- there before.
+---@param status string "True"
+---@param part string? a plain text that "REASON: MESSAGE" has in it
+function M.till_condition(kind, ns, name, condition_type, status, part, seconds)
+  local object
+  return wait.till(("condition %s=%s of %s %s"):format(condition_type, status, kind, name), seconds or 20, function()
+    object = api.get(kind, ns, name)
+    local condition = M.condition(object, condition_type)
+    local said = condition and ("%s: %s"):format(condition.reason, condition.message)
+    if condition and condition.status == status and (not part or said:find(part, 1, true)) then
+      return condition
+    end
+    return nil, condition and condition.status .. " " .. said or "none"
+  end), object
+end
+
+
 --- Installs a CRD by its manifest's path and waits until its objects are served. One of that name that is being deleted
 --- has to go first: it would take the applied one with it.
 ---@param path string
