@@ -28,21 +28,35 @@ local FORMS_V3 = { [JSON] = JSON, ["application/*"] = JSON, ["*/*"] = JSON }
 -- registry → { generation =, documents = name → { resources =, extra = }, made = name → what `made` makes }
 local caches = setmetatable({}, { __mode = "k" })
 
+-- name → what `made` makes, of the documents that have built-in kinds only. They are alike on all servers of a process,
+-- and `moonloop test` starts a server for each test.
+local made_of_builtin = {}
+
 -- Serial numbers of resource descriptions; a changed resource has a new description.
 local serials, last_serial = setmetatable({}, { __mode = "k" }), 0
 
 
--- A key for a list of resource descriptions: equal lists have equal keys.
-local function key_of(resources)
-  local words = {}
-  for i, res in ipairs(resources) do
-    if not serials[res] then
-      last_serial = last_serial + 1
-      serials[res] = last_serial
-    end
-    words[i] = serials[res]
+local function word_of(res)
+  if res.builtin then
+    return res.api_version .. "/" .. res.plural
   end
-  return table.concat(words, " ")
+  if not serials[res] then
+    last_serial = last_serial + 1
+    serials[res] = last_serial
+  end
+  return serials[res]
+end
+
+
+-- A key for a list of resource descriptions: equal lists have equal keys. The second value is true when all of them are
+-- of built-in kinds, which have the same key on each server.
+local function key_of(resources)
+  local words, are_builtin = {}, true
+  for i, res in ipairs(resources) do
+    words[i] = word_of(res)
+    are_builtin = are_builtin and res.builtin
+  end
+  return table.concat(words, " "), are_builtin
 end
 
 
@@ -112,13 +126,20 @@ end
 
 -- A document, another one when its resources are others than the last time: { make =, text =, etag = }. Text and etag
 -- are made when they are asked for.
-local function made(cache, name, resources, make)
-  local key, cached = key_of(resources), cache.made[name]
+local function made(places, name, key, resources, make)
+  local cached = places[name]
   if not cached or cached.key ~= key then
     cached = { key = key, make = make, etag = etag_of_kinds(resources) }
-    cache.made[name] = cached
+    places[name] = cached
   end
   return cached
+end
+
+
+-- Likewise, one whose text is kept: of all servers, if it has built-in kinds only.
+local function made_once(cache, name, resources, make)
+  local key, are_builtin = key_of(resources)
+  return made(are_builtin and made_of_builtin or cache.made, name, key, resources, make)
 end
 
 
@@ -127,7 +148,7 @@ end
 local function text_of(cached)
   local text = cached.text or cached.make()
   if not cached.is_joined then
-    cached.text = text
+    cached.text, cached.make = text, nil
   elseif #text > GARBAGE_MIN then
     host.defer(collectgarbage)
   end
@@ -154,7 +175,8 @@ end
 
 local function made_v2(registry, protobuf_wanted)
   local name = protobuf_wanted and "v2 protobuf" or "v2"
-  local cached = made(cache_of(registry), name, registry:all(), function()
+  local resources = registry:all()
+  local cached = made(cache_of(registry).made, name, key_of(resources), resources, function()
     return (protobuf_wanted and protobuf.document or document.v2)(registry:all(), all_extra(registry))
   end)
   cached.is_joined = true
@@ -165,7 +187,7 @@ end
 local function made_v3(registry, name)
   local cache = cache_of(registry)
   local cached = cache.documents[name]
-  return cached and made(cache, name, cached.resources, function()
+  return cached and made_once(cache, name, cached.resources, function()
     return document.v3(cached.resources, cached.extra)
   end)
 end
@@ -173,7 +195,7 @@ end
 
 local function made_index(registry)
   local cache = cache_of(registry)
-  return made(cache, "v3", registry:all(), function()
+  return made_once(cache, "v3", registry:all(), function()
     local paths = {}
     for name in pairs(cache.documents) do
       local etag = etag_of(made_v3(registry, name))
