@@ -108,6 +108,24 @@ bool ml_json_members_read_span(struct ml_json_members *members, struct ml_str ra
     return read_members(members, &reader, err);
 }
 
+bool ml_json_members_values(const struct ml_json_members *members, struct ml_str object,
+                            struct ml_str *values)
+{
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    for (size_t i = 0; i < members->len; i++)
+        values[i] = (struct ml_str){"", 0};
+    ml_json_reader_init(&reader, object, 0);
+    if (ml_json_next(&reader) != ML_JSON_OBJECT)
+        return false;
+    while (ml_json_next(&reader) == ML_JSON_KEY) {
+        const struct ml_json_member *member = ml_json_members_find(members, reader.text);
+        struct ml_str value = ml_json_skip(&reader);
+        if (member)
+            values[member - members->items] = value;
+    }
+    return reader.token == ML_JSON_OBJECT_END && ml_json_next(&reader) == ML_JSON_END;
+}
+
 /* ---- spans ---- */
 
 void ml_json_spans_fini(struct ml_json_spans *spans)

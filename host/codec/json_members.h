@@ -66,3 +66,9 @@ void ml_json_members_fini(struct ml_json_members *members);
 
 struct ml_json_member *ml_json_members_find(const struct ml_json_members *members,
                                             struct ml_str key); /* NULL when absent */
+
+/* The values that another object has for the keys of these members, raw and in their order, into
+ * `values`; empty: it has none. For an object with many members, when few are wanted.
+ * False: it is no object, or it is broken. */
+ML_NODISCARD bool ml_json_members_values(const struct ml_json_members *members,
+                                         struct ml_str object, struct ml_str *values);

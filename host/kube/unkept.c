@@ -57,22 +57,33 @@ static void walk_member(struct walk *walk, struct ml_str key, struct ml_str kept
     walk->path.len = parent;
 }
 
+/* Members that are kept and were not sent. */
+static void walk_others(struct walk *walk, struct ml_str kept, const struct ml_json_members *sent)
+{
+    ML_AUTO(ml_json_members_fini) struct ml_json_members are = {0};
+    struct ml_err err = ML_ERR_INIT;
+    if (!ml_json_members_read(&are, kept, 0, &err))
+        return;
+    for (size_t i = 0; i < are.len; i++)
+        if (!ml_json_members_find(sent, are.items[i].key))
+            walk_member(walk, are.items[i].key, are.items[i].value, ML_STR("null"), true);
+}
+
 /* False: one of them is no object. Lists are replaced as a whole: other fields of their items shall
- * be gone. */
+ * be gone. `kept` may be much larger than `sent`. */
 static bool walk_objects(struct walk *walk, struct ml_str kept, struct ml_str sent, bool in_list)
 {
-    ML_AUTO(ml_json_members_fini) struct ml_json_members are = {0}, want = {0};
+    ML_AUTO(ml_json_members_fini) struct ml_json_members want = {0};
     struct ml_err err = ML_ERR_INIT;
-    const struct ml_str none = {"", 0};
-    if (!ml_json_members_read(&are, kept, 0, &err) || !ml_json_members_read(&want, sent, 0, &err))
+    if (!ml_json_members_read(&want, sent, 0, &err))
         return false;
-    for (size_t i = 0; i < want.len; i++) {
-        const struct ml_json_member *is = ml_json_members_find(&are, want.items[i].key);
-        walk_member(walk, want.items[i].key, is ? is->value : none, want.items[i].value, in_list);
-    }
-    for (size_t i = 0; in_list && i < are.len; i++)
-        if (!ml_json_members_find(&want, are.items[i].key))
-            walk_member(walk, are.items[i].key, are.items[i].value, ML_STR("null"), in_list);
+    ML_AUTO_FREE struct ml_str *is = ml_zalloc((want.len + 1) * sizeof *is);
+    if (!ml_json_members_values(&want, kept, is))
+        return false;
+    for (size_t i = 0; i < want.len; i++)
+        walk_member(walk, want.items[i].key, is[i], want.items[i].value, in_list);
+    if (in_list)
+        walk_others(walk, kept, &want);
     return true;
 }
 

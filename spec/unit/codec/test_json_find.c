@@ -76,6 +76,22 @@ static void test_find_members_takes_several_at_once(void **state)
     assert_str_eq(found[2].raw, "");
 }
 
+static void test_members_values_are_those_of_another_object(void **state)
+{
+    (void)state;
+    ML_AUTO(ml_json_members_fini) struct ml_json_members wanted = {0};
+    struct ml_err err = ML_ERR_INIT;
+    struct ml_str values[3];
+    assert_true(ml_json_members_read(&wanted, ML_STR("{\"a\":0,\"\\u0062\":0,\"c\":0}"), 0, &err));
+    assert_true(ml_json_members_values(
+        &wanted, ML_STR("{\"x\":[1],\"b\":{\"a\":1},\"a\":2,\"\\u0061\":3}"), values));
+    assert_str_eq(values[0], "3"); /* the last one of two */
+    assert_str_eq(values[1], "{\"a\":1}");
+    assert_int_equal(values[2].len, 0);
+    assert_false(ml_json_members_values(&wanted, ML_STR("[1]"), values));
+    assert_false(ml_json_members_values(&wanted, ML_STR("{\"a\":1"), values));
+}
+
 static void test_find_string_gives_an_unescaped_copy(void **state)
 {
     (void)state;
@@ -146,6 +162,7 @@ int main(void)
         cmocka_unit_test(test_find_absent_leaves_the_result_alone),
         cmocka_unit_test(test_find_before_the_broken_place_still_finds),
         cmocka_unit_test(test_find_members_takes_several_at_once),
+        cmocka_unit_test(test_members_values_are_those_of_another_object),
         cmocka_unit_test(test_find_string_gives_an_unescaped_copy),
         cmocka_unit_test(test_to_string_takes_strings_only_and_appends),
         cmocka_unit_test(test_reader_that_knows_the_spans_enters_and_leaves),

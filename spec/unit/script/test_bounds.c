@@ -1,7 +1,8 @@
 /* Every function that a script can reach has a row in docs/script-limits.md, and keeps to its
  * bound: called with the largest there is, until it ends or the deadline does, it takes at most
  * twice the deadline, and the script's memory stays inside its budget. Measured as CPU time of this
- * thread, so that a busy machine changes nothing. */
+ * thread. Others that share the processor's caches and its core make that longer, never shorter: so
+ * the shortest of a few tries counts. */
 #include "script_world.h"
 
 #include "script/internal.h"
@@ -13,6 +14,7 @@
 #define DEADLINE_NS   (20 * ML_NS_PER_MS * MOONLOOP_CPU_STRETCH)
 #define MEMORY_MAX    ((size_t)16 * 1024 * 1024)
 #define FUNCTIONS_MAX 300
+#define TRIES_MAX     5
 #define NAME_BYTES    80
 
 static const struct ml_script_limits limits = {
@@ -576,7 +578,7 @@ static size_t check_cost(const char *name, const char *statements, char *(*answe
                     statements);
         return 1;
     }
-    if (cost.cpu_ns > 2 * DEADLINE_NS) /* once more: others may have taken the processor's caches */
+    for (int i = 1; i < TRIES_MAX && cost.cpu_ns > 2 * DEADLINE_NS; i++)
         cost.cpu_ns = ML_MIN(cost.cpu_ns, cost_of(statements, answer).cpu_ns);
     if (cost.cpu_ns <= 2 * DEADLINE_NS && cost.memory <= MEMORY_MAX)
         return 0;
