@@ -776,7 +776,7 @@ static void make_dev_operator(struct ml_dev *self)
     };
     self->operator= ml_operator_new(&opts);
     struct ml_scripts *scripts = ml_operator_scripts(self->operator);
-    ml_scripts_on_live(scripts, on_script_live, self);
+    ml_operator_on_live(self->operator, on_script_live, self);
     for (size_t i = 0; self->opts.scripts[i]; i++) {
         struct ml_source *source = ml_source_path_new(self->opts.scripts[i]);
         source->removes_missing = true;

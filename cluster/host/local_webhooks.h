@@ -12,7 +12,7 @@
 void ml_local_webhooks_open(struct ml_server_lua *lua, struct ml_operator *const *operator);
 
 /* Makes the webhooks of the live scripts those of the API server: to be called whenever one has
- * gone live (ml_scripts_on_live). ML_ESCRIPT. */
+ * gone live (ml_operator_on_live). ML_ESCRIPT. */
 ML_NODISCARD int ml_local_webhooks_register(struct ml_operator *operator,
                                             struct ml_server_lua * lua, struct ml_err *err);
 

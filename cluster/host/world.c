@@ -272,7 +272,7 @@ static void make_world_operator(struct ml_world *world)
     };
     world->operator= ml_operator_new(&opts);
     struct ml_scripts *scripts = ml_operator_scripts(world->operator);
-    ml_scripts_on_live(scripts, on_script_live, world);
+    ml_operator_on_live(world->operator, on_script_live, world);
     for (size_t i = 0; world->scripts[i]; i++)
         ml_scripts_add_source(scripts, ml_world_source_new(world->loop, world->scripts[i]));
     world->life = LIFE_AHEAD;

@@ -492,7 +492,7 @@ static void host_on_webhooks_unserved(void *context)
     ml_warn(&self->log, "host",
             "a script has webhooks, which are not served without --webhook-bind-address",
             ML_S("controller", declaration->name), ML_S("script", declaration->file));
-    ml_scripts_on_live(scripts, NULL, NULL);
+    ml_operator_on_live(self->operator, NULL, NULL);
 }
 
 static int host_open_webhooks(struct moonloop *self)
@@ -500,7 +500,7 @@ static int host_open_webhooks(struct moonloop *self)
     const struct moonloop_opts *given = &self->opts;
     const char *address = given->webhook_bind_address, *ns = given->webhook_namespace;
     if (!address || !*address || strcmp(address, "0") == 0) {
-        ml_scripts_on_live(ml_operator_scripts(self->operator), host_on_webhooks_unserved, self);
+        ml_operator_on_live(self->operator, host_on_webhooks_unserved, self);
         return 0;
     }
     if (!ns)

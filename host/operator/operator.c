@@ -21,6 +21,10 @@ struct ml_operator {
     struct ml_replica_opts replica;
     struct ml_client *lease_client; /* on a connection of its own; NULL: it is the only one */
     struct ml_election *election;
+    bool is_candidate; /* for the Lease, or a member of the group */
+
+    void (*live)(void *context); /* NULL: nobody asked */
+    void *live_context;
 
     struct ml_timer wall;
     int64_t wall_ahead_ns; /* of the wall clock over the monotonic one, when last checked */
@@ -143,6 +147,25 @@ static void make_replica(struct ml_operator *self, const struct ml_replica_opts 
         self->election = ml_election_new(&lease, &election_handler, self);
         self->services.standby = true;
     }
+}
+
+/* As soon as this process has something to run: another one may have more. */
+static void join_replicas(struct ml_operator *self)
+{
+    self->is_candidate = true;
+    if (self->election)
+        ml_election_start(self->election);
+    if (self->services.shard)
+        ml_shard_start(self->services.shard);
+}
+
+static void operator_on_live(void *context)
+{
+    struct ml_operator *self = context;
+    if (!self->is_candidate && !self->stopping)
+        join_replicas(self);
+    if (self->live)
+        self->live(self->live_context);
 }
 
 /* ---- the wall clock ---- */
@@ -282,7 +305,8 @@ struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
     self->services.checked = opts->checked;
     self->services.slices = ml_slices_new(opts->loop, !opts->virtual_time);
     self->services.authors = &self->authors;
-    self->scripts = ml_scripts_new(&self->services, &opts->limits, opts->marker);
+    self->scripts = ml_scripts_new(&self->services, &opts->limits, opts->marker, operator_on_live,
+                                   self);
     ml_timer_init(&self->wall, opts->loop, check_wall_clock, self);
     ml_task_init(&self->no_lease, operator_on_released, self);
     ml_shutdown_init(&self->shutdown, opts->loop, &shutdown_handler, self);
@@ -323,10 +347,6 @@ void ml_operator_start(struct ml_operator *self)
     self->wall_ahead_ns = wall_ahead_ns(self);
     ml_timer_start(&self->wall, WALL_CHECK_NS);
     ml_scripts_start(self->scripts);
-    if (self->election)
-        ml_election_start(self->election);
-    if (self->services.shard)
-        ml_shard_start(self->services.shard);
 }
 
 void ml_operator_stop(struct ml_operator *self, int64_t drain_ns, void (*done)(void *context),
@@ -340,6 +360,12 @@ void ml_operator_stop(struct ml_operator *self, int64_t drain_ns, void (*done)(v
     self->stopped = done;
     self->context = context;
     ml_shutdown_start(&self->shutdown, drain_ns);
+}
+
+void ml_operator_on_live(struct ml_operator *self, void (*changed)(void *context), void *context)
+{
+    self->live = changed;
+    self->live_context = context;
 }
 
 bool ml_operator_ready(const struct ml_operator *self, struct ml_buf *why)

@@ -3,7 +3,8 @@
  * cluster, in `moonloop dev`, and in a test's virtual time.
  *
  *   start   starts each script when its caches are synced; reconciles begin with an election once
- *           it is won, in a shard group once the group is joined
+ *           it is won, in a shard group once the group is joined. A process asks for the Lease, or
+ *           joins, when its first script is live: another one may have more to run
  *   stop    in the steps of shutdown.h */
 #pragma once
 
@@ -56,6 +57,11 @@ void ml_operator_start(struct ml_operator *self);
  * once, from the loop. A second call ends it in the next round, ml_operator_free at once. */
 void ml_operator_stop(struct ml_operator *self, int64_t drain_ns, void (*done)(void *context),
                       void *context);
+
+/* `changed` is called when a version of a script has gone live: the webhooks, and the controllers
+ * that answer them, may have changed. NULL: nobody is told. */
+void ml_operator_on_live(struct ml_operator *operator, void (*changed)(void *context),
+                         void *context);
 
 /* As ml_scripts_ready. */
 bool ml_operator_ready(const struct ml_operator *self, struct ml_buf *why);

@@ -1168,9 +1168,12 @@ static void scripts_on_all_stopped(void *context)
 
 struct ml_scripts *ml_scripts_new(struct ml_services *services,
                                   const struct ml_script_limits *limits,
-                                  struct ml_crash_marker *marker)
+                                  struct ml_crash_marker *marker, void (*live)(void *context),
+                                  void *context)
 {
     struct ml_scripts *self = ml_new(struct ml_scripts);
+    self->live = live;
+    self->live_context = context;
     self->services = services;
     self->limits = *limits;
     self->marker = marker;
@@ -1333,12 +1336,6 @@ bool ml_scripts_next_webhook(const struct ml_scripts *self, size_t *cursor,
             return true;
     }
     return false;
-}
-
-void ml_scripts_on_live(struct ml_scripts *self, void (*changed)(void *context), void *context)
-{
-    self->live = changed;
-    self->live_context = context;
 }
 
 int64_t ml_scripts_next(const struct ml_scripts *self)

@@ -58,10 +58,12 @@ void ml_source_notify_trouble(struct ml_source *source, const struct ml_err *err
 /* ---- the set ---- */
 
 /* `limits` is copied. `marker` (borrowed; NULL: none is kept) shows which version runs; the
- * versions that it has in quarantine are refused. */
+ * versions that it has in quarantine are refused. `live` (NULL: nobody asks) is called with
+ * `context` when a version of a script has gone live. */
 struct ml_scripts *ml_scripts_new(struct ml_services *services,
                                   const struct ml_script_limits *limits,
-                                  struct ml_crash_marker *marker);
+                                  struct ml_crash_marker *marker, void (*live)(void *context),
+                                  void *context);
 void ml_scripts_free(struct ml_scripts *scripts); /* cancels running reconciles; NULL is fine */
 
 /* Takes ownership of the source; before the start. */
@@ -106,10 +108,6 @@ bool ml_scripts_webhook(const struct ml_scripts *scripts, struct ml_str name,
  * one. */
 bool ml_scripts_next_webhook(const struct ml_scripts *scripts, size_t *cursor,
                              struct ml_webhook_target *out);
-/* `changed` is called when a version of a script has gone live: what answers webhooks, and which,
- * may have changed. */
-void ml_scripts_on_live(struct ml_scripts *scripts, void (*changed)(void *context), void *context);
-
 /* As ml_controller_fails, of all controllers of files: which objects could not be reconciled so far
  * and why; and appends a line for each source that was read and has no script. */
 bool ml_scripts_fail(const struct ml_scripts *scripts, struct ml_buf *why);

@@ -245,7 +245,7 @@ int ml_webhooks_new(const struct ml_webhooks_opts *opts, struct ml_webhooks **ou
     }
     if (!self->opts.cert_dir)
         make_keepers(self);
-    ml_scripts_on_live(ml_operator_scripts(opts->operator), on_live, self);
+    ml_operator_on_live(opts->operator, on_live, self);
     *out = self;
     return 0;
 }
@@ -254,7 +254,7 @@ void ml_webhooks_free(struct ml_webhooks *self)
 {
     if (!self)
         return;
-    ml_scripts_on_live(ml_operator_scripts(self->opts.operator), NULL, NULL);
+    ml_operator_on_live(self->opts.operator, NULL, NULL);
     ml_path_watch_free(self->files);
     ml_webhook_secret_free(self->secret);
     ml_webhook_bundles_free(self->bundles);

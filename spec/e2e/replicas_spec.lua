@@ -5,6 +5,8 @@ local audit = require "spec.e2e.support.audit"
 local cluster = require "spec.e2e.support.cluster"
 local host = require "spec.e2e.support.host"
 local judge = require "spec.e2e.support.judge"
+local scripts = require "spec.e2e.support.scripts"
+local shell = require "spec.e2e.support.shell"
 local wait = require "spec.e2e.support.wait"
 
 local audited = audit.available and it or pending
@@ -25,9 +27,9 @@ describe("Two replicas with --leader-elect", function()
     cluster.forget(ns)
   end)
 
-  local function start(name)
+  local function start(name, folder)
     return host.start {
-      name = name, scripts = "reconcilers/cnat.lua", namespaces = ns,
+      name = name, scripts = folder or "reconcilers/cnat.lua", namespaces = ns,
       args = { "--leader-elect", "--leader-election-namespace", ns },
     }
   end
@@ -66,6 +68,21 @@ describe("Two replicas with --leader-elect", function()
     local lease = api.get("Lease", ns, "moonloop")
     assert.equal(LEASE_SECONDS, lease.spec.leaseDurationSeconds)
     assert.is_truthy(lease.spec.renewTime:match("^%d+%-%d+%-%d+T%d+:%d+:%d+%.%d%d%d%d%d%dZ$"), lease.spec.renewTime)
+  end)
+
+  it("leave the Lease to one that has something to run", function()
+    local folder = scripts.folder { ["cnat.lua"] = "return {" }
+    local bad = start("replica-a", folder)
+    bad:till_log { msg = "script refused" }
+    wait.holds("no Lease", 3, function()
+      return not api.get("Lease", ns, "moonloop")
+    end)
+    local good = start "replica-b"
+    good:till_log(LEADS)
+    cluster.at(ns, "at-1", cluster.PAST)
+    cluster.till_phase(ns, "at-1", "DONE")
+    shell.write(folder .. "/cnat.lua", scripts.cnat)
+    bad:till_log { msg = "standing by" }
   end)
 
   audited("hand over at once when the leader ends, not when its Lease expires", function()

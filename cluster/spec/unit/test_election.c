@@ -216,6 +216,24 @@ static void test_election_standby_is_ready_and_does_nothing(void **state)
     assert_true(reconciles(&pair->b) == 0);
 }
 
+static void test_election_leaves_the_lease_to_one_that_has_something_to_run(void **state)
+{
+    struct pair *pair = *state;
+    write_script(pair, "return {");
+    ml_operator_start(pair->a.operator);
+    run(pair, 30000);
+    lua(pair, "assert(get(LEASE).code == 404)");
+    write_script(pair, counter);
+    ml_operator_start(pair->b.operator);
+    run(pair, 500);
+    lua(pair, "assert(get(LEASE).spec.holderIdentity == 'b') map('m', 0, 5)");
+    run(pair, 30000);
+    lua(pair, "assert(n 'm' == 5)");
+    ml_operator_stop(pair->a.operator, 25 * ML_NS_PER_S, on_stopped, &pair->a);
+    run(pair, 900);
+    assert_int_equal(pair->a.stopped, 1);
+}
+
 static void test_election_clean_end_hands_the_work_over(void **state)
 {
     struct pair *pair = *state;
@@ -339,6 +357,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(test_election_##name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(standby_is_ready_and_does_nothing),
+        TEST(leaves_the_lease_to_one_that_has_something_to_run),
         TEST(clean_end_hands_the_work_over),
         TEST(clean_end_gives_the_lease_back_last),
         TEST(end_lets_no_write_leave_in_its_last_fifth),
