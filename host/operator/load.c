@@ -3,16 +3,14 @@
  * `moonloop check` at once. */
 #include "operator/load.h"
 
-static bool file_is_quarantined(const struct ml_load *load, const struct ml_script_file *file)
+static bool file_is_quarantined(const struct ml_load_opts *opts, const struct ml_script_file *file)
 {
-    return load->opts.marker &&
-           ml_crash_marker_quarantined(load->opts.marker, ml_file_fingerprint(file));
+    return opts->marker && ml_crash_marker_quarantined(opts->marker, ml_file_fingerprint(file));
 }
 
-static void load_file(const struct ml_load *load, const struct ml_files *files, size_t index,
+static void load_file(const struct ml_load_opts *opts, const struct ml_files *files, size_t index,
                       struct ml_load_verdict *verdict)
 {
-    const struct ml_load_opts *opts = &load->opts;
     const struct ml_script_files view = {files->files, files->count};
     struct ml_script_limits limits = opts->limits ? *opts->limits : (struct ml_script_limits){0};
     struct ml_script *script = NULL;
@@ -28,20 +26,49 @@ static void load_file(const struct ml_load *load, const struct ml_files *files, 
     verdict->outcome = ml_script_declaration(script) ? ML_LOAD_CONTROLLER : ML_LOAD_MODULE;
 }
 
-struct ml_script *ml_load_last_good(const struct ml_load *load, struct ml_str file,
-                                    struct ml_last_good *last_good)
+static struct ml_script *load_controller(const struct ml_load_opts *opts,
+                                         const struct ml_files *files, struct ml_str file,
+                                         struct ml_err *err)
 {
-    ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
-    struct ml_load_verdict verdict = {.err = ML_ERR_INIT};
-    if (!ml_last_good_read(last_good, &files))
-        return NULL;
-    for (size_t i = 0; i < files.count && !verdict.script; i++)
-        if (ml_str_eq(files.files[i].name, file) && !file_is_quarantined(load, &files.files[i]))
-            load_file(load, &files, i, &verdict);
+    struct ml_load_verdict verdict = {.outcome = ML_LOAD_REFUSED, .err = ML_ERR_INIT};
+    size_t i = 0;
+    while (i < files->count && !ml_str_eq(files->files[i].name, file))
+        i++;
+    if (i == files->count)
+        ml_err_set(&verdict.err, ML_ENOT_FOUND, ML_STR_FMT ": is missing", ML_STR_ARG(file));
+    else if (file_is_quarantined(opts, &files->files[i]))
+        ml_err_set(&verdict.err, ML_ESCRIPT,
+                   ML_STR_FMT ": was at work when the process died twice in a row",
+                   ML_STR_ARG(file));
+    else
+        load_file(opts, files, i, &verdict);
     if (verdict.outcome == ML_LOAD_CONTROLLER)
         return verdict.script;
+    if (verdict.outcome == ML_LOAD_MODULE)
+        ml_err_set(&verdict.err, ML_ESCRIPT, ML_STR_FMT ": is no controller", ML_STR_ARG(file));
     ml_script_unref(verdict.script);
+    *err = verdict.err;
     return NULL;
+}
+
+struct ml_script *ml_load_kept(const struct ml_load_opts *opts, const struct ml_files *files,
+                               struct ml_err *err)
+{
+    return load_controller(opts, files, ml_str_of(files->only), err);
+}
+
+struct ml_script *ml_load_older(const struct ml_load_opts *opts, struct ml_str file)
+{
+    struct ml_script *script = NULL;
+    bool has_more = opts->older != NULL;
+    for (size_t n = 0; has_more && !script; n++) {
+        ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
+        struct ml_err err = ML_ERR_INIT;
+        has_more = opts->older(opts->context, file, n, &files);
+        if (has_more)
+            script = load_controller(opts, &files, file, &err);
+    }
+    return script;
 }
 
 /* Its `err` says why. */
@@ -51,21 +78,21 @@ static void refuse(struct ml_load_verdict *verdict)
     verdict->outcome = ML_LOAD_REFUSED;
 }
 
-/* Likewise; the last good version takes its place, if there is one. */
-static void refuse_or_replace(struct ml_load *load, size_t index, struct ml_last_good *last_good)
+/* Likewise; an older version takes its place, if there is one. */
+static void refuse_or_replace(struct ml_load *load, size_t index)
 {
     struct ml_load_verdict *verdict = &load->verdicts[index];
     refuse(verdict);
-    verdict->script = ml_load_last_good(load, load->files.files[index].name, last_good);
+    verdict->script = ml_load_older(&load->opts, load->files.files[index].name);
     if (verdict->script)
         verdict->outcome = ML_LOAD_CONTROLLER;
 }
 
-static void refuse_quarantined(struct ml_load *load, size_t index, struct ml_last_good *last_good)
+static void refuse_quarantined(struct ml_load *load, size_t index)
 {
     struct ml_load_verdict *verdict = &load->verdicts[index];
     verdict->quarantined = true;
-    refuse_or_replace(load, index, last_good);
+    refuse_or_replace(load, index);
     ml_err_set(&verdict->err, ML_ESCRIPT,
                ML_STR_FMT ": this version was at work when the process died twice in a row; change "
                           "it to have it loaded again%s",
@@ -106,15 +133,15 @@ static size_t find_same_name(const struct ml_load *load, size_t index)
     return load->files.count;
 }
 
-/* The last good version may have the name of another file, too. */
-static void refuse_second_name(struct ml_load *load, size_t index, struct ml_last_good *last_good)
+/* The older version may have the name of another file, too. */
+static void refuse_second_name(struct ml_load *load, size_t index)
 {
     const struct ml_script_file *files = load->files.files;
     struct ml_load_verdict *verdict = &load->verdicts[index];
     size_t other = find_same_name(load, index);
     if (other == load->files.count)
         return;
-    if (verdict->err.kind) { /* it is the last good one */
+    if (verdict->err.kind) { /* it is the older one */
         refuse(verdict);
         return;
     }
@@ -123,7 +150,7 @@ static void refuse_second_name(struct ml_load *load, size_t index, struct ml_las
                           "; give this controller another one",
                ML_STR_ARG(files[index].name), declaration_of(load, index)->name,
                ML_STR_ARG(files[other].name));
-    refuse_or_replace(load, index, last_good);
+    refuse_or_replace(load, index);
     if (find_same_name(load, index) < load->files.count)
         refuse(verdict);
 }
@@ -162,24 +189,23 @@ bool ml_load_recall(const struct ml_load *load, size_t index, const struct ml_lo
     return false;
 }
 
-void ml_load_next(struct ml_load *load, const struct ml_load_verdict *known,
-                  struct ml_last_good *last_good)
+void ml_load_next(struct ml_load *load, const struct ml_load_verdict *known)
 {
     size_t index = load->order[load->next++];
     struct ml_load_verdict *verdict = &load->verdicts[index];
     if (known) {
         *verdict = *known;
-    } else if (file_is_quarantined(load, &load->files.files[index])) {
-        refuse_quarantined(load, index, last_good);
+    } else if (file_is_quarantined(&load->opts, &load->files.files[index])) {
+        refuse_quarantined(load, index);
     } else {
-        load_file(load, &load->files, index, verdict);
+        load_file(&load->opts, &load->files, index, verdict);
         if (verdict->outcome == ML_LOAD_REFUSED)
-            refuse_or_replace(load, index, last_good);
+            refuse_or_replace(load, index);
     }
-    refuse_second_name(load, index, last_good);
+    refuse_second_name(load, index);
 }
 
-bool ml_load_check_module(struct ml_load *load, size_t index, struct ml_last_good *last_good)
+bool ml_load_check_module(struct ml_load *load, size_t index)
 {
     struct ml_load_verdict *verdict = &load->verdicts[index];
     if (verdict->outcome != ML_LOAD_MODULE || !ml_files_asked_for(&load->files, index))
@@ -189,8 +215,8 @@ bool ml_load_check_module(struct ml_load *load, size_t index, struct ml_last_goo
                    ML_STR_FMT ": returns a table that is not a moonloop.controller{…}, and no "
                               "other script requires it",
                    ML_STR_ARG(load->files.files[index].name));
-        refuse_or_replace(load, index, last_good);
-        refuse_second_name(load, index, last_good);
+        refuse_or_replace(load, index);
+        refuse_second_name(load, index);
     }
     return true;
 }
@@ -200,9 +226,9 @@ void ml_load_all(struct ml_load *load, const struct ml_files *files,
 {
     ml_load_begin(load, files, opts);
     while (load->next < load->order_count)
-        ml_load_next(load, NULL, NULL);
+        ml_load_next(load, NULL);
     for (size_t i = 0; i < files->count; i++)
-        (void)ml_load_check_module(load, i, NULL);
+        (void)ml_load_check_module(load, i);
 }
 
 void ml_load_fini(struct ml_load *load)

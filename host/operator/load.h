@@ -7,7 +7,7 @@
 #include "operator/files.h"
 
 enum ml_load_outcome {
-    ML_LOAD_CONTROLLER, /* script is set; with an `err` it comes from the last good set */
+    ML_LOAD_CONTROLLER, /* script is set; with an `err` it is an older version */
     ML_LOAD_MODULE,     /* another file requires it, or may: it was not asked for */
     ML_LOAD_REFUSED,    /* err says why */
     ML_LOAD_UNCHANGED,  /* runs already; not loaded again */
@@ -24,6 +24,10 @@ struct ml_load_opts {
     struct ml_services *services; /* NULL: for checking only */
     const struct ml_script_limits *limits;
     struct ml_crash_marker *marker; /* NULL: none is kept */
+    /* Gives the files of an older version of a file that is refused: the best one for `n` 0, and so
+     * on. False: there are no more, or a version of the file runs. NULL: there are none. */
+    bool (*older)(void *context, struct ml_str file, size_t n, struct ml_files *out);
+    void *context;
 };
 
 struct ml_load {
@@ -52,17 +56,18 @@ void ml_load_begin(struct ml_load *load, const struct ml_files *files,
 bool ml_load_recall(const struct ml_load *load, size_t index, const struct ml_load *before,
                     struct ml_load_verdict *out);
 /* Gives the next file in `order` its verdict: `known`, which is taken over, or by loading the file
- * when that is NULL. A version of `last_good` replaces a file that is refused; NULL: there is none,
- * or a version of the file runs. */
-void ml_load_next(struct ml_load *load, const struct ml_load_verdict *known,
-                  struct ml_last_good *last_good);
+ * when that is NULL. An older version replaces a file that is refused. */
+void ml_load_next(struct ml_load *load, const struct ml_load_verdict *known);
 /* When all files are loaded: is files[index] a module that was asked for? If nothing requires it,
  * it is refused. Its verdict is final. */
-bool ml_load_check_module(struct ml_load *load, size_t index, struct ml_last_good *last_good);
+bool ml_load_check_module(struct ml_load *load, size_t index);
 
-/* The controller of this file in the last good set, for a file that was refused before it got into
- * the load; or NULL. The caller has a reference. */
-struct ml_script *ml_load_last_good(const struct ml_load *load, struct ml_str file,
-                                    struct ml_last_good *last_good);
+/* The first older version of a file that can be loaded, for one that was refused outside of a load;
+ * or NULL. The caller has a reference. */
+struct ml_script *ml_load_older(const struct ml_load_opts *opts, struct ml_str file);
+/* The controller in files[only]. NULL: it cannot be loaded, is in quarantine, or is no controller;
+ * `err` says so. The caller has a reference. */
+struct ml_script *ml_load_kept(const struct ml_load_opts *opts, const struct ml_files *files,
+                               struct ml_err *err);
 /* When all files are loaded: no file is refused or in quarantine. */
 bool ml_load_is_good(const struct ml_load *load);

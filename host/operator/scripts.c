@@ -13,7 +13,8 @@
 /* An editor or git may put a file back that it has just taken away. */
 #define MISSING_NS ML_NS_PER_S
 
-/* One file of one source, and its controller. */
+/* One file of one source, and its controller. An older version runs in its place when the newest
+ * one is refused and none runs, or when the source says so (history.h). */
 struct entry {
     struct ml_source *source;
     char *file;
@@ -29,6 +30,11 @@ struct entry {
     bool is_ready;                    /* that version could take over, but for the check */
     uint64_t offered_set, offered_text; /* of that version: what `refused` would be */
     char *offered_from, *live_from;     /* versions of the source; NULL: it has none */
+    struct ml_files offered_files;      /* what that version was loaded from, until it is live; for
+                                           the history */
+    uint64_t rolled_back;               /* the set whose version is replaced by an older one, as its
+                                           source says; 0: none is */
+    bool awaits_history;                /* that version is not known yet */
     bool missing;                       /* the file is gone from its source */
     char *removed;                      /* the name of its controller, which was removed; or NULL */
     size_t draining;                    /* controllers of it in ml_scripts.draining */
@@ -56,7 +62,8 @@ struct ml_scripts {
     struct ml_cpu_account check_account; /* of checks of names: a file that loads for long must not
                                             delay them */
     struct ml_metric_family *refusals;
-    struct ml_metric_family *refused; /* 1: what its source has is not what runs */
+    struct ml_metric_family *refused; /* 1: the newest version is */
+    struct ml_metric_family *drifted; /* 1: what its source has is not what runs */
     struct ml_metric_family *quarantines;
     struct ml_metric_family *loads;
     struct ml_metric *without_file, *not_working;
@@ -117,6 +124,12 @@ static void entry_show_refused(const struct entry *entry, bool refused)
                   refused);
 }
 
+static void entry_show_drifted(const struct entry *entry, bool drifted)
+{
+    ml_metric_set(ml_metric_with(entry->source->scripts->drifted, ml_metric_labels(entry->file)),
+                  drifted);
+}
+
 static void source_report(struct ml_source *source, bool warning, const char *reason,
                           const char *note)
 {
@@ -130,13 +143,13 @@ static void entry_cancel_check(struct entry *entry)
     entry->checked = NULL;
 }
 
-/* Says so in the log, as a metric, and as an Event for the author. `last_good`: the version that is
+/* Says so in the log, as a metric, and as an Event for the author. `older`: the version that is
  * about to run instead, or NULL. */
 static void entry_refuse(struct entry *entry, const struct ml_err *err, bool quarantined,
-                         const struct ml_script *last_good)
+                         const struct ml_script *older)
 {
     struct ml_scripts *self = entry->source->scripts;
-    const char *message = entry_works(entry) || last_good
+    const char *message = entry_works(entry) || older
                               ? "script refused; the last good version keeps running"
                               : "script refused";
     if (!entry->checked) /* that of an earlier version, which was refused, too */
@@ -166,9 +179,12 @@ static void entry_drop_successor(struct entry *entry)
 static void entry_free(struct entry *entry)
 {
     ml_list_remove(&entry->node);
-    if (!entry->dead)
+    if (!entry->dead) {
         entry_show_refused(entry, false);
+        entry_show_drifted(entry, false);
+    }
     entry_cancel_check(entry);
+    ml_files_fini(&entry->offered_files);
     entry_drop_successor(entry);
     ml_controller_free(ml_take(&entry->controller));
     free(ml_take(&entry->offered_from));
@@ -380,6 +396,24 @@ static bool takes_over(const struct ml_controller *controller, const struct ml_c
            ml_declaration_is_called(revision->declaration, ml_str_of(ml_controller_name(other)));
 }
 
+/* The revision that is live goes to the history. */
+static void entry_keep(struct entry *entry, const struct ml_revision *revision, bool first)
+{
+    const struct ml_live_revision live = {
+        .controller = revision->declaration->name,
+        .revision = revision->declaration->revision,
+        .file = revision->declaration->file,
+        .version = entry->live_from,
+        .way = entry->rolled_back ? "rollback"
+               : first            ? "start"
+                                  : "edit",
+        .files = &entry->offered_files,
+    };
+    if (entry->source->history && entry->offered_files.count > 0)
+        ml_history_keep(entry->source->history, &live);
+    ml_files_fini(&entry->offered_files);
+}
+
 static void entry_on_live(void *context, struct ml_controller *controller, bool first)
 {
     struct entry *entry = context;
@@ -395,14 +429,22 @@ static void entry_on_live(void *context, struct ml_controller *controller, bool 
     entry->live_fingerprint = entry->fingerprint;
     const char *name = ml_controller_name(controller);
     const struct ml_revision *revision = ml_controller_current(controller);
-    ML_AUTO_FREE char *note = ml_asprintf("%s: controller %s runs the new version, revision %s",
-                                          entry->file, name, revision->declaration->revision);
-    ml_info(self->services->log, "scripts", first ? "script is live" : "new version is live",
+    ML_AUTO_FREE char *note = ml_asprintf(
+        "%s: controller %s runs %s, revision %s%s", entry->file, name,
+        entry->rolled_back ? "an older version" : "the new version",
+        revision->declaration->revision,
+        entry->rolled_back ? ", as " ML_ROLLBACK_ANNOTATION " says, until the script is edited"
+                           : "");
+    ml_info(self->services->log, "scripts",
+            entry->rolled_back ? "older version is live, as its source says"
+            : first            ? "script is live"
+                               : "new version is live",
             ML_S("controller", name), ML_S("source", entry->source->name),
             ML_S(entry->live_from ? "resourceVersion" : "", entry->live_from),
             ML_REVISION_FIELDS(revision));
     ml_metric_add(ml_metric_with(self->loads, ml_metric_labels(name)), 1);
-    source_report(entry->source, false, "ScriptLoaded", note);
+    source_report(entry->source, false, entry->rolled_back ? "RolledBack" : "ScriptLoaded", note);
+    entry_keep(entry, revision, first);
     if (self->live)
         self->live(self->live_context);
 }
@@ -432,35 +474,65 @@ static void entry_on_stopped(void *context, struct ml_controller *controller)
         ml_task_defer(&self->stopped_task, self->services->loop);
 }
 
-static void entry_offer(struct entry *entry, struct ml_script *script, uint64_t fingerprint,
-                        const struct ml_load *load);
+/* A version of the file runs, or is about to: it needs no older one. */
+static bool entry_needs_older(const struct entry *entry)
+{
+    return !entry || !entry_script(entry);
+}
 
-/* The offered version is refused. The last good one takes its place, if none runs. */
+/* Of ml_load_opts: those that were live, newest first, then the one of the last good set. */
+static bool source_find_older(void *context, struct ml_str file, size_t n, struct ml_files *out)
+{
+    const struct ml_source *self = context;
+    if (!entry_needs_older(entry_find(self, file)))
+        return false;
+    return (self->history && ml_history_read_newest(self->history, file, &n, out)) ||
+           (n == 0 && ml_last_good_read(self->last_good, out));
+}
+
+static struct ml_load_opts source_load_opts(struct ml_source *self)
+{
+    return (struct ml_load_opts){
+        .services = self->scripts->services,
+        .limits = &self->limits,
+        .marker = self->scripts->marker,
+        .older = source_find_older,
+        .context = self,
+    };
+}
+
+static void entry_offer(struct entry *entry, struct ml_script *script, const struct ml_load *load,
+                        const struct ml_files *files);
+
+/* An older version runs in place of the one that is refused. Takes over the reference. */
+static void entry_offer_older(struct entry *entry, struct ml_script *script)
+{
+    uint64_t refused = entry->refused;
+    struct ml_err why = entry->why;
+    entry_offer(entry, script, NULL, NULL);
+    entry->refused = refused;
+    entry->why = why;
+    entry_show_refused(entry, true);
+}
+
+/* The offered version is refused. An older one takes its place, if none runs. */
 static void entry_refuse_offered(struct entry *entry, struct ml_controller *controller,
                                  const struct ml_err *problem)
 {
-    struct ml_source *source = entry->source;
-    const struct ml_load load = {.opts = {.services = source->scripts->services,
-                                          .limits = &source->limits,
-                                          .marker = source->scripts->marker}};
+    const struct ml_load_opts opts = source_load_opts(entry->source);
     struct ml_text_check *check = ml_take(&entry->check); /* goes on */
-    struct ml_script *last_good = NULL;
-    if (!entry_works(entry) && source->last_good)
-        last_good = ml_load_last_good(&load, ml_str_of(entry->file), source->last_good);
-    entry_refuse(entry, problem, false, last_good);
     if (controller == entry->successor)
         entry_drop_successor(entry);
     else
         ml_controller_withdraw(controller);
-    if (last_good)
-        entry_offer(entry, last_good, 0, NULL);
-    else
-        entry->fingerprint = entry->live_fingerprint;
-    entry->check = check;
-    entry->why = *problem;
+    struct ml_script *older = ml_load_older(&opts, ml_str_of(entry->file));
+    entry_refuse(entry, problem, false, older);
+    entry->fingerprint = entry->live_fingerprint;
     entry->refused = entry->offered_set;
     entry->refused_text = entry->offered_text;
-    entry_show_refused(entry, true);
+    if (older)
+        entry_offer_older(entry, older);
+    entry->check = check;
 }
 
 /* The names of a version that was refused for them exist by now. */
@@ -605,10 +677,10 @@ static void entry_begin_check(struct entry *entry, struct ml_controller *control
             entry->offered_text = ml_str_hash(load->files.files[i].text);
 }
 
-/* Takes over the reference to `script`. `fingerprint`: of the files that it was made from; `load`
- * as of entry_begin_check. */
-static void entry_offer(struct entry *entry, struct ml_script *script, uint64_t fingerprint,
-                        const struct ml_load *load)
+/* Takes over the reference to `script`. `load`: it is the newest version, and part of that; NULL:
+ * it is an older one. `files`: those that it was loaded from; NULL: the history has them. */
+static void entry_offer(struct entry *entry, struct ml_script *script, const struct ml_load *load,
+                        const struct ml_files *files)
 {
     const char *name = ml_script_declaration(script)->name;
     const struct entry *other = entry_with_name(entry, name);
@@ -642,7 +714,8 @@ static void entry_offer(struct entry *entry, struct ml_script *script, uint64_t 
         ml_script_unref(script);
         return;
     }
-    entry->fingerprint = fingerprint;
+    entry->fingerprint = load ? ml_files_fingerprint(&load->files, script) : 0;
+    entry->rolled_back = 0;
     entry->refused = 0;
     entry->why = ML_ERR_INIT;
     entry_show_refused(entry, false);
@@ -650,6 +723,9 @@ static void entry_offer(struct entry *entry, struct ml_script *script, uint64_t 
     if (!*place)
         *place = entry_new_controller(entry, name);
     entry_begin_check(entry, *place, script, load);
+    ml_files_fini(&entry->offered_files);
+    if (files && entry->source->history)
+        ml_files_copy_loaded(&entry->offered_files, files, script);
     free(entry->offered_from);
     entry->offered_from = load ? ml_strdup(entry->source->version) : NULL;
     ml_controller_offer(*place, script);
@@ -658,10 +734,188 @@ static void entry_offer(struct entry *entry, struct ml_script *script, uint64_t 
         entry_remove(entry);
 }
 
+/* ---- an older version in place of the newest, as the source says ---- */
+
+/* Nothing is wrong any more with what its source has. */
+static void entry_forget_refused(struct entry *entry)
+{
+    if (!entry->refused)
+        return;
+    if (!entry->checked)
+        entry_cancel_check(entry);
+    entry->refused = 0;
+    entry->why = ML_ERR_INIT;
+    entry_show_refused(entry, false);
+}
+
+static void entry_report_rollback_failed(const struct entry *entry,
+                                         const struct ml_rollback *rollback,
+                                         const struct ml_err *why)
+{
+    const struct ml_source *source = entry->source;
+    ML_AUTO(ml_buf_fini) struct ml_buf kept = ML_BUF_INIT;
+    ml_history_list(source->history, rollback->controller, &kept);
+    ML_AUTO_FREE char *note = ml_asprintf(
+        ML_ROLLBACK_ANNOTATION ": revision " ML_STR_FMT " of controller " ML_STR_FMT
+                               " does not run: %s; %s" ML_HISTORY_SUFFIX " has these: %s",
+        ML_STR_ARG(rollback->revision), ML_STR_ARG(rollback->controller), why->message,
+        source->name, ml_buf_cstr(&kept));
+    ml_warn(source->scripts->services->log, "scripts", "no rollback to that revision",
+            ML_STR_FIELD("controller", rollback->controller), ML_S("source", source->name),
+            ML_S("script", entry->file), ML_S("error", note));
+    source_report(entry->source, true, "RollbackFailed", note);
+}
+
+/* NULL: it is not kept, or cannot be loaded; that is reported. */
+static struct ml_script *entry_load_rollback(const struct entry *entry,
+                                             const struct ml_rollback *rollback,
+                                             struct ml_files *files)
+{
+    struct ml_source *source = entry->source;
+    const struct ml_load_opts opts = source_load_opts(source);
+    struct ml_err err = ML_ERR_INIT;
+    struct ml_script *script = NULL;
+    if (ml_history_read(source->history, rollback->controller, rollback->revision, files))
+        script = ml_load_kept(&opts, files, &err);
+    else
+        ml_err_set(&err, ML_ENOT_FOUND, "it is not kept");
+    if (!script)
+        entry_report_rollback_failed(entry, rollback, &err);
+    return script;
+}
+
+/* It must not run meanwhile: the person who asked for an older version does not want this one. */
+static void entry_await_history(struct entry *entry)
+{
+    if (entry->awaits_history)
+        return;
+    entry->awaits_history = true;
+    ml_err_set(&entry->why, ML_EUNAVAILABLE,
+               "%s: " ML_ROLLBACK_ANNOTATION " names a revision, and %s" ML_HISTORY_SUFFIX
+               " has not been read yet",
+               entry->file, entry->source->name);
+    ml_info(entry->source->scripts->services->log, "scripts", "waiting for the kept revisions",
+            ML_S("source", entry->source->name), ML_S("script", entry->file), ML_ERR(&entry->why));
+}
+
+static bool runs_revision(const struct entry *entry, struct ml_str revision)
+{
+    const struct ml_script *script = entry_script(entry);
+    return script && ml_str_is(revision, ml_script_declaration(script)->revision);
+}
+
+/* There is no rollback to the revision that its source names: the version that runs goes on, or the
+ * one that did before this process began. False: there is none. */
+static bool entry_stay(struct entry *entry, const struct ml_script *newest,
+                       const struct ml_load *load)
+{
+    struct ml_script *before = entry_script(entry)
+                                   ? NULL
+                                   : ml_load_older(&load->opts, ml_str_of(entry->file));
+    if (before)
+        entry_offer(entry, before, NULL, NULL);
+    if (runs_revision(entry, ml_str_of(ml_script_declaration(newest)->revision)))
+        entry->fingerprint = ml_files_fingerprint(&load->files, newest);
+    else
+        entry->rolled_back = load->fingerprint;
+    return entry_script(entry);
+}
+
+/* True: `script`, the newest version, is not to be offered: its source says that an older one runs
+ * in its place. */
+static bool entry_roll_back(struct entry *entry, const struct ml_script *script,
+                            const struct ml_load *load)
+{
+    ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
+    const struct ml_source *source = entry->source;
+    const struct ml_declaration *newest = ml_script_declaration(script);
+    struct ml_rollback rollback;
+    bool is_wanted = source->history &&
+                     ml_rollback_find(source->rollback, ml_str_of(newest->name), &rollback) &&
+                     ml_str_is(rollback.instead_of, newest->revision);
+    if (is_wanted && !ml_history_is_known(source->history)) {
+        entry_await_history(entry);
+        return true;
+    }
+    entry->awaits_history = false;
+    if (!is_wanted)
+        return false;
+    if (!runs_revision(entry, rollback.revision)) {
+        struct ml_script *older = entry_load_rollback(entry, &rollback, &files);
+        if (!older)
+            return entry_stay(entry, script, load);
+        entry_offer(entry, older, NULL, &files);
+    }
+    entry_forget_refused(entry);
+    entry->rolled_back = load->fingerprint;
+    return true;
+}
+
+/* The annotation has changed. Versions that it was about, or is about now, are loaded again. */
+static void entry_follow_rollback(struct entry *entry)
+{
+    const struct ml_script *runs = entry_script(entry);
+    const char *name = runs ? ml_script_declaration(runs)->name : "";
+    struct ml_rollback rollback;
+    bool is_named = ml_rollback_find(entry->source->rollback, ml_str_of(name), &rollback) &&
+                    runs_revision(entry, rollback.instead_of);
+    if (entry->rolled_back || entry->awaits_history || is_named)
+        entry->fingerprint = entry->rolled_back = 0;
+}
+
+static void source_report_bad_rollbacks(struct ml_source *self)
+{
+    struct ml_str rest = ml_str_of(self->rollback);
+    struct ml_rollback rollback;
+    struct ml_err err = ML_ERR_INIT;
+    for (; ml_rollback_next(&rest, &rollback, &err); err = ML_ERR_INIT) {
+        if (!err.kind)
+            continue;
+        ml_warn(self->scripts->services->log, "scripts", "no rollback to that revision",
+                ML_S("source", self->name), ML_ERR(&err));
+        source_report(self, true, "RollbackFailed", err.message);
+    }
+}
+
+/* True: it has changed. */
+static bool source_follow_rollback(struct ml_source *self)
+{
+    const char *is = self->rollback ? self->rollback : "";
+    if (strcmp(is, self->rolled_back ? self->rolled_back : "") == 0)
+        return false;
+    free(self->rolled_back);
+    self->rolled_back = ml_strdup(is);
+    source_report_bad_rollbacks(self);
+    ml_list_each_entry (struct entry, entry, &self->scripts->entries)
+        if (entry->source == self)
+            entry_follow_rollback(entry);
+    return true;
+}
+
+/* The kept revisions are known: versions that are refused, or wait for them, may have an older one.
+ */
+static void source_on_history_known(void *context)
+{
+    struct ml_source *self = context;
+    const struct ml_load_opts opts = source_load_opts(self);
+    bool awaits = false;
+    ml_list_each_entry (struct entry, entry, &self->scripts->entries) {
+        if (entry->source != self)
+            continue;
+        awaits = awaits || entry->awaits_history;
+        struct ml_script *older = entry->refused ? ml_load_older(&opts, ml_str_of(entry->file))
+                                                 : NULL;
+        if (older)
+            entry_offer_older(entry, older);
+    }
+    if (awaits && self->class->again)
+        self->class->again(self);
+}
+
 /* ---- verdicts on the files of a source ---- */
 
 /* A version that runs is not loaded again while the files it was made from are unchanged; one that
- * was refused, while the whole set is. `entry` NULL: the file is new. */
+ * was refused or rolled back, while the whole set is. `entry` NULL: the file is new. */
 static bool entry_knows(const struct entry *entry, const struct ml_load *load,
                         struct ml_load_verdict *out)
 {
@@ -672,22 +926,12 @@ static bool entry_knows(const struct entry *entry, const struct ml_load *load,
         out->err = entry->why;
         return true;
     }
-    if (!script || ml_files_fingerprint(&load->files, script) != entry->fingerprint)
+    bool is_rolled_back = script && entry->rolled_back && entry->rolled_back == load->fingerprint;
+    if (!is_rolled_back &&
+        (!script || ml_files_fingerprint(&load->files, script) != entry->fingerprint))
         return false;
     out->script = ml_script_ref(script);
     return true;
-}
-
-/* Its source has again what runs. */
-static void entry_forget_refused(struct entry *entry)
-{
-    if (!entry->refused)
-        return;
-    if (!entry->checked)
-        entry_cancel_check(entry);
-    entry->refused = 0;
-    entry->why = ML_ERR_INIT;
-    entry_show_refused(entry, false);
 }
 
 static void source_follow_verdict(struct ml_source *self, const struct ml_load *load, size_t index)
@@ -706,12 +950,12 @@ static void source_follow_verdict(struct ml_source *self, const struct ml_load *
     }
     if (verdict->err.kind && entry->refused != load->fingerprint)
         entry_refuse(entry, &verdict->err, verdict->quarantined, verdict->script);
-    bool is_other = verdict->err.kind && !verdict->quarantined; /* than what the source has */
-    if (verdict->outcome == ML_LOAD_CONTROLLER)
-        entry_offer(entry, ml_script_ref(verdict->script),
-                    is_other ? 0 : ml_files_fingerprint(&load->files, verdict->script),
-                    verdict->err.kind ? NULL : load);
-    if (!verdict->err.kind)
+    bool is_newest = !verdict->err.kind;
+    bool is_controller = verdict->outcome == ML_LOAD_CONTROLLER;
+    if (is_controller && !(is_newest && entry_roll_back(entry, verdict->script, load)))
+        entry_offer(entry, ml_script_ref(verdict->script), is_newest ? load : NULL,
+                    is_newest ? &load->files : NULL);
+    if (is_newest)
         return;
     entry->why = verdict->err;
     entry_show_refused(entry, true);
@@ -833,13 +1077,6 @@ static void show_controllers_without_file(const struct ml_scripts *self)
 
 /* ---- the last good set ---- */
 
-/* For a file that is refused. NULL: a version of it runs, which is at least as good. */
-static struct ml_last_good *last_good_for(const struct ml_source *self, struct ml_str file)
-{
-    const struct entry *entry = entry_find(self, file);
-    return entry && entry_script(entry) ? NULL : self->last_good;
-}
-
 /* Every file of the source runs in its newest version, and this process reconciles. */
 static bool source_works(void *context)
 {
@@ -849,7 +1086,7 @@ static bool source_works(void *context)
         return false;
     ml_list_each_entry (const struct entry, entry, &self->entries)
         if (entry->source == source && !entry->missing && !entry->removed &&
-            (!entry_works(entry) || entry->refused || entry->successor ||
+            (!entry_works(entry) || entry->refused || entry->rolled_back || entry->successor ||
              ml_controller_offered(entry->controller)))
             return false;
     return true;
@@ -876,17 +1113,10 @@ static void source_open_last_good(struct ml_source *source)
 static void source_replace_refused(struct ml_source *self, const struct ml_load *load)
 {
     for (size_t i = 0; i < load->files.refused_count; i++) {
-        const struct ml_file_refused *file = &load->files.refused[i];
-        struct ml_str name = ml_str_of(file->name);
-        struct ml_script *script = ml_load_last_good(load, name, last_good_for(self, name));
-        if (!script)
-            continue;
-        struct entry *entry = entry_get(self, name);
-        uint64_t refused = entry->refused;
-        entry_offer(entry, script, 0, NULL);
-        entry->refused = refused;
-        entry->why = file->err;
-        entry_show_refused(entry, true);
+        struct ml_str name = ml_str_of(load->files.refused[i].name);
+        struct ml_script *older = ml_load_older(&load->opts, name);
+        if (older)
+            entry_offer_older(entry_get(self, name), older);
     }
 }
 
@@ -924,7 +1154,7 @@ static bool source_load_next(struct ml_source *self)
         if (!is_known && loaded)
             return true;
         loaded |= !is_known;
-        ml_load_next(load, is_known ? &verdict : NULL, last_good_for(self, name));
+        ml_load_next(load, is_known ? &verdict : NULL);
         if (load->verdicts[index].outcome != ML_LOAD_MODULE)
             source_follow_verdict(self, load, index);
     }
@@ -935,7 +1165,7 @@ static void source_end_load(struct ml_source *self, struct ml_load *load)
 {
     /* The users of a module are known now. */
     for (size_t i = 0; i < load->files.count; i++)
-        if (ml_load_check_module(load, i, last_good_for(self, load->files.files[i].name)))
+        if (ml_load_check_module(load, i))
             source_follow_verdict(self, load, i);
     source_replace_refused(self, load);
     ml_last_good_propose(self->last_good, &load->files, ml_load_is_good(load));
@@ -971,15 +1201,11 @@ static void source_on_idle(void *context)
 }
 
 /* The set replaces one that is still being loaded; files that are already loaded and the same in
- * both are kept. */
-static void source_load(struct ml_source *self, const struct ml_files *files)
+ * both are kept. `anew`: also when it is the same set. */
+static void source_load(struct ml_source *self, const struct ml_files *files, bool anew)
 {
-    const struct ml_load_opts opts = {
-        .services = self->scripts->services,
-        .limits = &self->limits,
-        .marker = self->scripts->marker,
-    };
-    if (self->load && ml_files_same(&self->load->files, files))
+    const struct ml_load_opts opts = source_load_opts(self);
+    if (self->load && !anew && ml_files_same(&self->load->files, files))
         return;
     if (self->load) {
         load_free(self->before);
@@ -1012,9 +1238,10 @@ void ml_source_notify_files(struct ml_source *self, const struct ml_files *files
     source_follow_pause(self);
     source_follow_retry(self);
     source_note_what_is_allowed(self);
+    bool anew = source_follow_rollback(self);
     for (size_t i = 0; i < files->refused_count; i++)
         source_refuse_file(self, &files->refused[i]);
-    source_load(self, files);
+    source_load(self, files, anew);
 }
 
 void ml_source_notify_trouble(struct ml_source *self, const struct ml_err *err)
@@ -1079,7 +1306,9 @@ static void source_free(struct ml_source *self)
 {
     char *name = self->name, *removed = self->removed, *version = self->version;
     char *paused = self->paused, *retry = self->retry, *retried = self->retried;
+    char *rollback = self->rollback, *rolled_back = self->rolled_back;
     source_stop(self);
+    ml_history_free(self->history);
     ml_cpu_account_fini(&self->cpu_account);
     ml_last_good_close(self->last_good);
     self->class->free(self);
@@ -1088,6 +1317,8 @@ static void source_free(struct ml_source *self)
     free(paused);
     free(retry);
     free(retried);
+    free(rollback);
+    free(rolled_back);
     free(version);
 }
 
@@ -1125,12 +1356,22 @@ struct ml_scripts_count ml_scripts_count(const struct ml_scripts *self)
     return count;
 }
 
-static void collect_not_working(void *context)
+/* Does another version run than the one in the source, or none? */
+static bool entry_drifts(const struct entry *entry)
+{
+    return entry->refused || entry->rolled_back || entry->missing || entry->successor ||
+           entry->source->trouble.kind || !entry_works(entry) ||
+           ml_controller_offered(entry->controller);
+}
+
+static void collect(void *context)
 {
     struct ml_scripts *self = context;
     struct ml_scripts_count count = ml_scripts_count(self);
     ml_metric_set(self->not_working,
                   (double)(count.missing_kind + count.refused + count.blocked + count.pending));
+    ml_list_each_entry (const struct entry, entry, &self->entries)
+        entry_show_drifted(entry, !entry->removed && entry_drifts(entry));
 }
 
 static void write_info(void *context, struct ml_buf *out)
@@ -1189,6 +1430,10 @@ struct ml_scripts *ml_scripts_new(struct ml_services *services,
         services->metrics, "moonloop_script_refused",
         "1 while the newest version of the file is refused, and an older one or none runs.",
         ml_metric_labels("file"));
+    self->drifted = ml_metrics_gauge(
+        services->metrics, "moonloop_script_drifted",
+        "1 while what runs is not what the source has in the file, or nothing runs.",
+        ml_metric_labels("file"));
     self->quarantines = ml_metrics_counter(
         services->metrics, "moonloop_script_quarantined_total",
         "Script versions refused because the process died while running them, by file.",
@@ -1202,8 +1447,7 @@ struct ml_scripts *ml_scripts_new(struct ml_services *services,
     self->not_working = ml_metric_only(
         ml_metrics_gauge(services->metrics, "moonloop_scripts_not_working",
                          "Scripts that are not live, or lack a kind or a right.", NULL));
-    self->collector = (struct ml_metrics_collector){.collect = collect_not_working,
-                                                    .context = self};
+    self->collector = (struct ml_metrics_collector){.collect = collect, .context = self};
     ml_metrics_on_collect(services->metrics, &self->collector);
     self->info = (struct ml_metrics_member){.write = write_info, .context = self};
     bool joined = ml_metrics_join(services->metrics, &self->info, INFO_METRIC, "gauge",
@@ -1235,10 +1479,24 @@ void ml_scripts_free(struct ml_scripts *self)
     free(self);
 }
 
+static void source_open_history(struct ml_source *self)
+{
+    const struct ml_history_opts opts = {
+        .services = self->scripts->services,
+        .ns = self->ns,
+        .name = self->configmap,
+        .known = source_on_history_known,
+        .context = self,
+    };
+    self->history = self->configmap.len > 0 ? ml_history_new(&opts) : NULL;
+}
+
 void ml_scripts_start(struct ml_scripts *self)
 {
-    ml_list_each_entry (struct ml_source, source, &self->sources)
+    ml_list_each_entry (struct ml_source, source, &self->sources) {
+        source_open_history(source);
         source->class->start(source, self->services);
+    }
 }
 
 size_t ml_scripts_controllers(const struct ml_scripts *self,

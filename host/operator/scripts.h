@@ -4,6 +4,7 @@
 #pragma once
 
 #include "operator/controller.h"
+#include "operator/history.h"
 #include "operator/load.h"
 
 struct ml_scripts;
@@ -29,13 +30,17 @@ struct ml_source {
     char *paused;  /* "true": all of its controllers are; or names as in `removed`; owned */
     char *retry;   /* another value ends all waits of its controllers; NULL: none; owned */
     bool allows_unknown_names; /* scripts with names that do not exist run, too */
-    char *version; /* resourceVersion of what the files came from; NULL: it has none; owned */
+    char *version;  /* resourceVersion of what the files came from; NULL: it has none; owned */
+    char *rollback; /* which revisions run instead of others (history.h); NULL: none; owned */
+    struct ml_str ns, configmap; /* beside which revisions are kept; empty: they are not */
 
     /* The rest is of scripts.c. */
     struct ml_scripts *scripts;
     bool read;                         /* files came at least once */
     bool allowed_unknown_names;        /* what `allows_unknown_names` was at that time */
     char *retried;                     /* likewise, `retry` */
+    char *rolled_back;                 /* likewise, `rollback` */
+    struct ml_history *history;        /* NULL: no revisions are kept */
     bool loaded;                       /* a set was loaded at least once */
     struct ml_err trouble;             /* why it could not be read when last tried */
     struct ml_script_limits limits;    /* with `cpu_account` */

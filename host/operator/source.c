@@ -72,7 +72,6 @@ struct ml_source *ml_source_path_new(const char *path)
 struct configmap_source {
     struct ml_source source;
     struct ml_services *services; /* from the start on */
-    struct ml_str ns, name;       /* of source.name */
     struct ml_informer *informer;
     struct ml_listener listener;
     struct ml_object *object; /* as last seen, for Events; NULL before */
@@ -127,6 +126,9 @@ static void configmap_notify_files(struct configmap_source *self, struct ml_obje
     free(self->source.paused);
     self->source.paused = ml_json_find_string(ml_buf_str(&json), "metadata", "annotations",
                                               ML_PAUSED_ANNOTATION, NULL);
+    free(self->source.rollback);
+    self->source.rollback = ml_json_find_string(ml_buf_str(&json), "metadata", "annotations",
+                                                ML_ROLLBACK_ANNOTATION, NULL);
     free(self->source.retry);
     self->source.retry = ml_json_find_string(ml_buf_str(&json), "metadata", "annotations",
                                              ML_RETRY_ANNOTATION, NULL);
@@ -187,8 +189,8 @@ static void configmap_start(struct ml_source *source, struct ml_services *servic
 {
     struct configmap_source *self = configmap_source_of(source);
     self->services = services;
-    self->informer = ml_informers_get_scoped(services->informers, &ml_kind_configmap, self->ns,
-                                             self->name);
+    self->informer = ml_informers_get_scoped(services->informers, &ml_kind_configmap,
+                                             self->source.ns, self->source.configmap);
     self->listener = (struct ml_listener){
         .change = configmap_on_change,
         .synced = configmap_on_synced,
@@ -204,8 +206,8 @@ static void configmap_report(struct ml_source *source, bool warning, const char 
     struct ml_event event = {
         .api_version = ML_STR("v1"),
         .kind = ML_STR("ConfigMap"),
-        .ns = self->ns,
-        .name = self->name,
+        .ns = self->source.ns,
+        .name = self->source.configmap,
         .warning = warning,
         .numbers_vary = true,
         .reason = ml_str_of(reason),
@@ -252,7 +254,7 @@ struct ml_source *ml_source_configmap_new(const char *where)
     struct configmap_source *self = ml_new(struct configmap_source);
     self->source.class = &configmap_class;
     self->source.name = ml_asprintf("configmap %s", where);
-    self->name = ml_str_of(self->source.name + strlen("configmap "));
-    self->ns = ml_str_cut(&self->name, '/');
+    self->source.configmap = ml_str_of(self->source.name + strlen("configmap "));
+    self->source.ns = ml_str_cut(&self->source.configmap, '/');
     return &self->source;
 }

@@ -40,9 +40,10 @@ describe("A script that is changed", function()
 
   setup(scripts.install_widgets)
 
-  local function start(name)
-    moonloop = host.start { name = name, configmaps = ns .. "/scripts", namespaces = ns }
+  local function start(name, args)
+    moonloop = host.start { name = name, configmaps = ns .. "/scripts", namespaces = ns, args = args }
     moonloop:till_ready()
+    return moonloop
   end
 
   before_each(function()
@@ -109,6 +110,132 @@ describe("A script that is changed", function()
     kubectl.configmap(ns, "scripts", { ["parts.lua"] = PARTS .. "-- another\n" })
     moonloop:till_log { msg = "new version is live" }
     assert.equal(0, moonloop:metric("moonloop_script_info", labels))
+  end)
+
+  local function kept()
+    local map = api.get("ConfigMap", ns, "scripts-revisions")
+    local revisions, count = {}, 0
+    for key, value in pairs(map and map.data or {}) do
+      revisions[key:match "^parts%.(%x+)$"] = cjson.decode(value)
+      count = count + 1
+    end
+    return revisions, count
+  end
+
+  local function live_revision()
+    local page = assert(moonloop:get "/metrics")
+    return page:match 'moonloop_script_info{controller="parts",revision="(%x+)"'
+  end
+
+  local function till_kept(revision)
+    return wait.till("revision " .. revision .. " to be kept", 10, function()
+      local revisions, count = kept()
+      return revisions[revision], count
+    end)
+  end
+
+  -- Edits the script so that it makes so many ConfigMaps for each Widget, and waits until it is live.
+  local function edit(count)
+    local before = live_revision()
+    kubectl.configmap(ns, "scripts", { ["parts.lua"] = scripts.edited(PARTS, "i = 1, 3", "i = 1, " .. count) })
+    return wait.till("another revision", 10, function()
+      local now = live_revision()
+      return now ~= before and now, now
+    end)
+  end
+
+  it("keeps the last five revisions, with who wrote them", function()
+    local first = live_revision()
+    local entry = till_kept(first)
+    assert.equal("start", entry.way)
+    assert.equal(PARTS, entry.files["parts.lua"])
+    assert.equal(api.get("ConfigMap", ns, "scripts").metadata.resourceVersion, entry.resourceVersion)
+    assert.is_string(entry.by)
+    local last
+    for count = 4, 8 do
+      last = edit(count)
+      assert.equal("edit", till_kept(last).way)
+    end
+    local revisions, count = kept()
+    assert.equal(5, count)
+    assert.is_nil(revisions[first])
+    moonloop:stop()
+    start "changing-again"
+    assert.equal(last, live_revision())
+    assert.same(revisions, (kept()))
+  end)
+
+  local function roll_back(to, from)
+    annotate("ConfigMap", "scripts", "rollback", ("parts: %s instead of %s"):format(to, from))
+  end
+
+  it("goes back to a kept revision, until the next edit, after a kill too", function()
+    make_widgets(WIDGETS)
+    till_parts(3 * WIDGETS)
+    local good = live_revision()
+    till_kept(good)
+    kubectl.configmap(ns, "scripts", { ["parts.lua"] = INVERTED })
+    till_parts(0)
+    local bad = live_revision()
+    roll_back(good, bad)
+    till_parts(3 * WIDGETS)
+    cluster.till_event(ns, "ConfigMap", "scripts", "RolledBack", "runs an older version, revision " .. good)
+    assert.equal(good, live_revision())
+    assert.equal(1, moonloop:metric("moonloop_script_drifted", { file = "parts.lua" }))
+    moonloop:kill()
+    start "changing-again"
+    assert.equal(good, live_revision())
+    assert.equal(1, moonloop:metric("moonloop_script_drifted", { file = "parts.lua" }))
+    assert.equal(3 * WIDGETS, (parts()))
+    edit(2)
+    till_parts(2 * WIDGETS)
+    assert.equal(0, moonloop:metric("moonloop_script_drifted", { file = "parts.lua" }))
+    roll_back("00000000", live_revision())
+    cluster.till_event(ns, "ConfigMap", "scripts", "RollbackFailed", "it is not kept; configmap " .. ns)
+    assert.equal(2 * WIDGETS, (parts()))
+  end)
+
+  it("goes back on two replicas, of which the one that stands by keeps nothing", function()
+    local election = { "--leader-elect", "--leader-election-namespace", ns }
+    moonloop:stop()
+    local leader = start("leader", election)
+    leader:till_log { logger = "election", msg = "leading" }
+    local standby = start("standby", election)
+    make_widgets(2)
+    till_parts(6)
+    local good = live_revision()
+    till_kept(good)
+    edit(4)
+    till_parts(8)
+    local bad = live_revision()
+    assert.equal("edit", till_kept(bad).way)
+    roll_back(good, bad)
+    till_parts(6)
+    for _, one in ipairs { leader, standby } do
+      one:till_log { msg = "older version is live, as its source says", revision = good }
+    end
+    leader:kill() -- the other one waits for the Lease to expire
+    api.patch("Widget", ns, "w01", { spec = { say = "two" } })
+    wait.till("status.said two", 40, function()
+      return api.get("Widget", ns, "w01").status.said == "two"
+    end)
+    assert.equal(6, (parts()))
+    assert.equal("rollback", till_kept(good).way)
+  end)
+
+  it("runs what ran before when it starts with a script that is refused", function()
+    make_widgets(1)
+    till_parts(3)
+    local good = live_revision()
+    till_kept(good)
+    moonloop:stop()
+    kubectl.configmap(ns, "scripts", { ["parts.lua"] = "return {" })
+    start "changing-again"
+    assert.equal(good, live_revision())
+    assert.equal(1, moonloop:metric("moonloop_script_refused", { file = "parts.lua" }))
+    assert.equal(1, moonloop:metric("moonloop_script_drifted", { file = "parts.lua" }))
+    api.patch("Widget", ns, "w01", { spec = { say = "two" } })
+    till_said "two"
   end)
 
   it("tells each object that it deletes, on the object that it was for, and a sum of many", function()

@@ -244,8 +244,14 @@ describe("moonloop rbac", function()
       "--scripts-configmap", "sys/one", "--scripts-configmap", "sys/two", "--scripts-configmap", "other/three").out
     local rules = rules_of(out, "Role", "me-election", "sys")
     assert.same({ ["leases mine"] = "get, watch, update", leases = "create" }, rules)
-    assert.same({ ["configmaps one, two"] = "get, list, watch" }, rules_of(out, "Role", "me-scripts", "sys"))
-    assert.same({ ["configmaps three"] = "get, list, watch" }, rules_of(out, "Role", "me-scripts", "other"))
+    assert.same({
+      ["configmaps one, one-revisions, two, two-revisions"] = "get, list, watch",
+      ["configmaps one-revisions, two-revisions"] = "patch", configmaps = "create",
+    }, rules_of(out, "Role", "me-scripts", "sys"))
+    assert.same({
+      ["configmaps three, three-revisions"] = "get, list, watch", ["configmaps three-revisions"] = "patch",
+      configmaps = "create",
+    }, rules_of(out, "Role", "me-scripts", "other"))
     assert.is_nil(out:find("ServiceAccount\nmetadata", 1, true))
     assert.same({ leases = "list, watch, create, update, delete" },
       rules_of(rbac("--shard").out, "Role", "moonloop-shard", "moonloop-system"))

@@ -27,20 +27,31 @@ local EVENTS = {
   rule("", "events", { "patch" }, "the newest text of Events that were combined"),
 }
 
+-- The rules for ConfigMaps of scripts in one namespace, and for those beside them that keep revisions.
+local function of_configmaps(names)
+  local read = rule("", "configmaps", { "get", "list", "watch" }, "--scripts-configmap, with its revisions")
+  local keep = rule("", "configmaps", { "patch" }, "revisions that were live are kept")
+  read.names, keep.names = {}, {}
+  for _, name in ipairs(names) do
+    read.names[name], read.names[name .. "-revisions"], keep.names[name .. "-revisions"] = true, true, true
+  end
+  return { read, keep, rule("", "configmaps", { "create" }, "create cannot be limited to a name") }
+end
+
+
 -- The roles that the flags of `moonloop run` need: name, namespace, rules. One that needs more adds it here.
 local function of_flags(flags)
   local roles, by_namespace, order = {}, {}, {}
   for _, where in ipairs(flags.configmaps) do
     local namespace, name = where:match "^([^/]+)/([^/]+)$"
     if not by_namespace[namespace] then
-      by_namespace[namespace] = rule("", "configmaps", { "get", "list", "watch" }, "--scripts-configmap")
-      by_namespace[namespace].names = {}
+      by_namespace[namespace] = {}
       order[#order + 1] = namespace
     end
-    by_namespace[namespace].names[name] = true
+    table.insert(by_namespace[namespace], name)
   end
   for _, namespace in ipairs(order) do
-    roles[#roles + 1] = { "scripts", namespace, { by_namespace[namespace] } }
+    roles[#roles + 1] = { "scripts", namespace, of_configmaps(by_namespace[namespace]) }
   end
   if flags.leader_elect then
     roles[#roles + 1] = { "election", flags.lease_namespace, {

@@ -1,0 +1,430 @@
+/* Older versions in place of the newest one: when a process starts with a bad source, and when the
+ * source names a revision. On a scripted API server and a fake clock. */
+#include "kept_revisions.h"
+#include "run_scripts.h"
+
+#include "codec/crypto.h"
+
+struct rollback_world {
+    struct world *world;
+    struct fake_call *list;  /* of the kept revisions, which the test answers */
+    struct fake_call *watch; /* of them */
+    struct fake_call *write; /* to them */
+};
+
+static struct rollback_world kept; /* one at a time */
+
+static void answer_kept(void *context, struct fake_call *call)
+{
+    struct world *world = context;
+    bool is_kept = strstr(call->path, "/configmaps") != NULL;
+    if (!is_kept)
+        answer(world, call);
+    else if (strcmp(call->method, "GET") != 0)
+        kept.write = call;
+    else if (strstr(call->path, "watch=1"))
+        fake_head(kept.watch = call, 200);
+    else if (strstr(call->path, "?"))
+        kept.list = call;
+    else
+        fake_refuse(call, 404, "NotFound", "the source is not served here");
+}
+
+static int set_up_kept(void **state)
+{
+    struct world *world = world_open(false);
+    kept = (struct rollback_world){.world = world};
+    world->source.ns = ML_STR("d");
+    world->source.configmap = ML_STR("scripts");
+    fake_set_handler(world->server, answer_kept, world);
+    ml_scripts_start(world->scripts);
+    ml_loop_poll(world->loop);
+    *state = world;
+    return 0;
+}
+
+/* Answers a write to the kept revisions as a server that keeps nothing. */
+static void accept_kept(struct world *world)
+{
+    while (kept.write) {
+        fake_reply(ml_take(&kept.write), 200, "{}");
+        ml_loop_poll(world->loop);
+    }
+}
+
+static int tear_down_kept(void **state)
+{
+    accept_kept(*state);
+    return tear_down(state);
+}
+
+/* The digits of a revision that has one file. */
+static const char *revision_of(const char *file, const char *text)
+{
+    static char digits[4][ML_REVISION_LEN + 1];
+    static size_t next;
+    char *out = digits[next++ % ML_COUNT(digits)];
+    unsigned char sum[ML_SHA256_LEN];
+    ML_AUTO(ml_buf_fini) struct ml_buf bytes = ML_BUF_INIT;
+    ml_buf_append_str(&bytes, (struct ml_str){file, strlen(file) + 1});
+    ml_buf_append_str(&bytes, (struct ml_str){text, strlen(text) + 1});
+    ml_sha256(ml_buf_str(&bytes), sum);
+    snprintf(out, ML_REVISION_LEN + 1, "%02x%02x%02x%02x", sum[0], sum[1], sum[2], sum[3]);
+    return out;
+}
+
+/* These texts of a.lua are kept, the last one as the newest. */
+static void answer_list(struct world *world, const char *const *texts, size_t count)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf object = ML_BUF_INIT;
+    struct ml_json_writer writer = kept_begin(&object, 50, true);
+    for (size_t i = 0; i < count; i++)
+        kept_put(&writer, "one", revision_of("a.lua", texts[i]), (int)i, "a.lua", texts[i]);
+    kept_end(&writer);
+    ML_AUTO_FREE char *list = kept_list(&object);
+    assert_non_null(kept.list);
+    fake_reply(ml_take(&kept.list), 200, list);
+    ml_loop_poll(world->loop);
+    assert_non_null(kept.watch);
+}
+
+/* Sets the annotation: in place of the revision of `instead` runs that of `text`. */
+static void roll_back(struct world *world, const char *text, const char *instead)
+{
+    free(world->source.rollback);
+    world->source.rollback = ml_asprintf("one: %s instead of %s", revision_of("a.lua", text),
+                                         revision_of("a.lua", instead));
+}
+
+static double gauge(struct world *world, const char *name)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf page = ML_BUF_INIT;
+    ML_AUTO_FREE char *line = ml_asprintf("\n%s{file=\"a.lua\"} ", name);
+    ml_metrics_write(world->metrics, &page);
+    const char *at = strstr(ml_buf_cstr(&page), line);
+    assert_non_null(at);
+    return strtod(at + strlen(line), NULL);
+}
+
+static void assert_gauges(struct world *world, int refused, int drifted)
+{
+    assert_int_equal(gauge(world, "moonloop_script_refused"), refused);
+    assert_int_equal(gauge(world, "moonloop_script_drifted"), drifted);
+}
+
+static void assert_reported(const struct world *world, const char *start)
+{
+    if (strncmp(world->reported, start, strlen(start)) != 0)
+        fail_msg("%s", world->reported);
+}
+
+/* The version with that phase runs: it answers a change of the object. */
+static void assert_runs(struct world *world, const char *phase)
+{
+    static int version = 1000;
+    accept_all(world);
+    accept_kept(world);
+    change(world, version++, "X", "");
+    struct fake_call *write = only_write(world);
+    ML_AUTO_FREE char *status = ml_asprintf("\"phase\":\"%s\"", phase);
+    if (!strstr(write->body, status))
+        fail_msg("%s, not %s", write->body, phase);
+    accept(world, write, version++, phase);
+    accept_all(world);
+}
+
+struct texts {
+    char *one, *two, *three;
+};
+
+static struct texts make_texts(void)
+{
+    return (struct texts){script("one", "return { status = { phase = 'ONE' } }"),
+                          script("one", "return { status = { phase = 'TWO' } }"),
+                          script("one", "return { status = { phase = 'THREE' } }")};
+}
+
+static void texts_fini(struct texts *texts)
+{
+    free(texts->one);
+    free(texts->two);
+    free(texts->three);
+}
+
+#define BROKEN "return {\n  nonsense =\n"
+
+/* ---- a start with a bad source ---- */
+
+static void test_start_with_a_bad_source_runs_the_newest_kept(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO(texts_fini) struct texts texts = make_texts();
+    answer_list(world, (const char *[]){texts.one, texts.two}, 2);
+    tell(world, BROKEN, NULL);
+    assert_int_equal(unit_count(world->log.fd, "the last good version keeps running"), 1);
+    assert_runs(world, "TWO");
+    assert_true(ready(world));
+    assert_gauges(world, 1, 1);
+    tell(world, BROKEN, NULL); /* nothing new */
+    assert_int_equal(unit_count(world->log.fd, "script refused"), 1);
+    tell(world, texts.three, NULL);
+    assert_runs(world, "THREE");
+    assert_gauges(world, 0, 0);
+}
+
+static void test_start_that_learns_late_of_what_is_kept_runs_it_then(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO(texts_fini) struct texts texts = make_texts();
+    tell(world, BROKEN, NULL);
+    assert_false(ready(world));
+    assert_gauges(world, 1, 1);
+    answer_list(world, (const char *[]){texts.one, texts.two}, 2);
+    assert_runs(world, "TWO");
+    assert_true(ready(world));
+    assert_gauges(world, 1, 1);
+    assert_int_equal(unit_count(world->log.fd, "script refused"), 1);
+}
+
+static void test_start_passes_over_a_kept_version_that_is_broken(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO(texts_fini) struct texts texts = make_texts();
+    answer_list(world, (const char *[]){texts.one, "error 'it is broken'"}, 2);
+    tell(world, BROKEN, NULL);
+    assert_runs(world, "ONE");
+}
+
+static void test_start_with_a_file_that_cannot_be_read_runs_the_newest_kept(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO(texts_fini) struct texts texts = make_texts();
+    ML_AUTO_FREE char *huge = ml_zalloc(ML_SCRIPT_SOURCE_MAX + 2);
+    memset(huge, '-', ML_SCRIPT_SOURCE_MAX + 1);
+    answer_list(world, (const char *[]){texts.one, texts.two}, 2);
+    tell(world, huge, NULL);
+    assert_runs(world, "TWO");
+    assert_gauges(world, 1, 1);
+}
+
+static void test_version_that_runs_is_not_replaced_when_an_edit_is_bad(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO(texts_fini) struct texts texts = make_texts();
+    answer_list(world, (const char *[]){texts.one, texts.two}, 2);
+    tell(world, texts.three, NULL);
+    assert_runs(world, "THREE");
+    tell(world, BROKEN, NULL);
+    assert_runs(world, "THREE");
+}
+
+/* ---- a rollback ---- */
+
+static void test_rollback_runs_the_older_version_until_the_next_edit(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO(texts_fini) struct texts texts = make_texts();
+    answer_list(world, (const char *[]){texts.one}, 1);
+    tell(world, texts.two, NULL);
+    assert_runs(world, "TWO");
+    assert_gauges(world, 0, 0);
+    roll_back(world, texts.one, texts.two);
+    tell(world, texts.two, NULL);
+    ML_AUTO_FREE char *note = ml_asprintf(
+        "Normal RolledBack: a.lua: controller one runs an older version, revision %s, as "
+        "moonloop.dev/rollback says, until the script is edited",
+        revision_of("a.lua", texts.one));
+    assert_string_equal(world->reported, note);
+    assert_runs(world, "ONE");
+    assert_gauges(world, 0, 1);
+    assert_true(ready(world));
+    world->reported[0] = '\0';
+    tell(world, texts.two, NULL); /* nothing new */
+    tell(world, texts.two, "return { helper = true }");
+    assert_string_equal(world->reported, "Warning ScriptRefused: b.lua: returns a table that is "
+                                         "not a moonloop.controller{…}, and no other script "
+                                         "requires it");
+    assert_runs(world, "ONE");
+    assert_int_equal(unit_count(world->log.fd, "older version is live"), 1);
+    assert_gauges(world, 0, 1);
+    tell(world, texts.three, NULL); /* with the annotation as it was */
+    assert_live(world, "one");
+    assert_runs(world, "THREE");
+    assert_gauges(world, 0, 0);
+    tell(world, texts.two, NULL); /* that text again */
+    assert_runs(world, "ONE");
+}
+
+static void test_rollback_is_over_when_its_annotation_goes(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO(texts_fini) struct texts texts = make_texts();
+    answer_list(world, (const char *[]){texts.one}, 1);
+    tell(world, texts.two, NULL);
+    roll_back(world, texts.one, texts.two);
+    tell(world, texts.two, NULL);
+    assert_runs(world, "ONE");
+    free(ml_take(&world->source.rollback));
+    tell(world, texts.two, NULL);
+    assert_live(world, "one");
+    assert_runs(world, "TWO");
+    assert_gauges(world, 0, 0);
+}
+
+/* The newest version would do the harm that somebody has just stopped. */
+static void test_rollback_holds_over_a_restart(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO(texts_fini) struct texts texts = make_texts();
+    roll_back(world, texts.one, texts.two);
+    tell(world, texts.two, NULL);
+    assert_int_equal(world->write_count, 0);
+    assert_false(ready(world));
+    assert_int_equal(unit_count(world->log.fd, "waiting for the kept revisions"), 1);
+    int asked = world->asked_again;
+    answer_list(world, (const char *[]){texts.one, texts.two}, 2);
+    assert_int_equal(world->asked_again, asked + 1);
+    tell(world, texts.two, NULL);
+    assert_true(ready(world));
+    assert_runs(world, "ONE");
+}
+
+static void test_rollback_to_what_is_not_kept_is_told_and_changes_nothing(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO(texts_fini) struct texts texts = make_texts();
+    answer_list(world, (const char *[]){texts.one, "error 'it is broken'"}, 2);
+    tell(world, texts.two, NULL);
+    roll_back(world, texts.three, texts.two);
+    tell(world, texts.two, NULL);
+    assert_int_equal(unit_count(world->log.fd, "it is not kept; test-revisions has these: "), 1);
+    assert_reported(world, "Warning RollbackFailed: moonloop.dev/rollback: revision ");
+    assert_runs(world, "TWO");
+    roll_back(world, "error 'it is broken'", texts.two);
+    tell(world, texts.two, NULL);
+    assert_int_equal(unit_count(world->log.fd, "does not run: a.lua:1: it is broken"), 1);
+    assert_runs(world, "TWO");
+    assert_gauges(world, 0, 0);
+    assert_int_equal(unit_count(world->log.fd, " is live"), 1);
+    free(world->source.rollback);
+    world->source.rollback = ml_strdup("one");
+    tell(world, texts.two, NULL);
+    assert_reported(world, "Warning RollbackFailed: moonloop.dev/rollback: 'one' is not of the");
+    assert_runs(world, "TWO");
+}
+
+/* The version that was rolled back must not come again by a mistyped digit. */
+static void test_rollback_that_is_mistyped_leaves_the_one_before(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO(texts_fini) struct texts texts = make_texts();
+    answer_list(world, (const char *[]){texts.one}, 1);
+    tell(world, texts.two, NULL);
+    roll_back(world, texts.one, texts.two);
+    tell(world, texts.two, NULL);
+    roll_back(world, texts.three, texts.two);
+    tell(world, texts.two, NULL);
+    assert_runs(world, "ONE");
+    assert_gauges(world, 0, 1);
+    assert_int_equal(unit_count(world->log.fd, "it is not kept"), 1);
+    tell(world, texts.two, NULL);
+    assert_int_equal(unit_count(world->log.fd, "it is not kept"), 1);
+}
+
+static void test_rollback_that_is_mistyped_leaves_the_one_before_a_restart(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO(texts_fini) struct texts texts = make_texts();
+    answer_list(world, (const char *[]){texts.two, texts.one}, 2); /* ONE ran last */
+    roll_back(world, texts.three, texts.two);
+    tell(world, texts.two, NULL);
+    assert_runs(world, "ONE");
+    assert_gauges(world, 0, 1);
+}
+
+static void test_rollback_in_place_of_another_revision_does_nothing(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO(texts_fini) struct texts texts = make_texts();
+    answer_list(world, (const char *[]){texts.one}, 1);
+    tell(world, texts.two, NULL);
+    roll_back(world, texts.one, texts.three);
+    tell(world, texts.two, NULL);
+    assert_runs(world, "TWO");
+    assert_int_equal(unit_count(world->log.fd, " is live"), 1);
+}
+
+static void test_rollback_stays_while_an_edit_is_refused(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO(texts_fini) struct texts texts = make_texts();
+    answer_list(world, (const char *[]){texts.one}, 1);
+    tell(world, texts.two, NULL);
+    roll_back(world, texts.one, texts.two);
+    tell(world, texts.two, NULL);
+    tell(world, BROKEN, NULL);
+    assert_runs(world, "ONE");
+    assert_gauges(world, 1, 1);
+    tell(world, texts.two, NULL);
+    assert_runs(world, "ONE");
+    assert_gauges(world, 0, 1);
+}
+
+/* ---- what is kept ---- */
+
+static void test_version_that_is_live_is_kept(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO(texts_fini) struct texts texts = make_texts();
+    answer_list(world, NULL, 0);
+    tell(world, texts.two, NULL);
+    assert_non_null(kept.write);
+    ML_AUTO_FREE char *key = ml_asprintf("\"one.%s\":", revision_of("a.lua", texts.two));
+    assert_non_null(strstr(kept.write->body, key));
+    assert_non_null(strstr(kept.write->body, "\\\"way\\\":\\\"start\\\""));
+    accept_kept(world);
+    tell(world, BROKEN, NULL);
+    assert_null(kept.write);
+    tell(world, texts.one, NULL);
+    assert_non_null(kept.write);
+    assert_non_null(strstr(kept.write->body, "\\\"way\\\":\\\"edit\\\""));
+}
+
+static void test_version_that_is_rolled_back_to_is_the_newest_kept(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO(texts_fini) struct texts texts = make_texts();
+    answer_list(world, (const char *[]){texts.one, texts.two}, 2);
+    tell(world, texts.two, NULL);
+    assert_null(kept.write); /* the newest already */
+    roll_back(world, texts.one, texts.two);
+    tell(world, texts.two, NULL);
+    assert_non_null(kept.write);
+    ML_AUTO_FREE char *key = ml_asprintf("\"one.%s\":", revision_of("a.lua", texts.one));
+    assert_non_null(strstr(kept.write->body, key));
+    assert_non_null(strstr(kept.write->body, "\\\"way\\\":\\\"rollback\\\""));
+}
+
+#define ROLLBACK_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_kept, tear_down_kept)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ROLLBACK_TEST(test_start_with_a_bad_source_runs_the_newest_kept),
+        ROLLBACK_TEST(test_start_that_learns_late_of_what_is_kept_runs_it_then),
+        ROLLBACK_TEST(test_start_passes_over_a_kept_version_that_is_broken),
+        ROLLBACK_TEST(test_start_with_a_file_that_cannot_be_read_runs_the_newest_kept),
+        ROLLBACK_TEST(test_version_that_runs_is_not_replaced_when_an_edit_is_bad),
+        ROLLBACK_TEST(test_rollback_runs_the_older_version_until_the_next_edit),
+        ROLLBACK_TEST(test_rollback_is_over_when_its_annotation_goes),
+        ROLLBACK_TEST(test_rollback_holds_over_a_restart),
+        ROLLBACK_TEST(test_rollback_to_what_is_not_kept_is_told_and_changes_nothing),
+        ROLLBACK_TEST(test_rollback_that_is_mistyped_leaves_the_one_before),
+        ROLLBACK_TEST(test_rollback_that_is_mistyped_leaves_the_one_before_a_restart),
+        ROLLBACK_TEST(test_rollback_in_place_of_another_revision_does_nothing),
+        ROLLBACK_TEST(test_rollback_stays_while_an_edit_is_refused),
+        ROLLBACK_TEST(test_version_that_is_live_is_kept),
+        ROLLBACK_TEST(test_version_that_is_rolled_back_to_is_the_newest_kept),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
