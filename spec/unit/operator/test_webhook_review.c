@@ -34,7 +34,7 @@
 static void open_hooks(struct world *w, const char *extra)
 {
     ML_AUTO_FREE char *body = ml_asprintf("end,\n%swhen = function() return true", extra);
-    world_open(w, body, NULL);
+    world_open(w, body, &(struct ml_script_limits){0}); /* as a host's: some never end */
 }
 
 /* The answer, to free; its status in `status`. */

@@ -253,7 +253,8 @@ static void test_finalize_stays_within_its_limits(void **state)
     (void)state;
     struct world w;
     struct ended ended = {.result = {.outcome = ML_OUTCOME_OK}};
-    world_open(&w, "\nend, finalize = function(at, ctx)\nwhile true do pcall(error) end", NULL);
+    world_open(&w, "\nend, finalize = function(at, ctx)\nwhile true do pcall(error) end",
+               &(struct ml_script_limits){0});
     assert_null(ml_script_finalize(w.script, w.at, "0000abcd", on_ended, &ended));
     assert_int_equal(ended.result.outcome, ML_OUTCOME_ERROR);
     assert_int_equal(ended.result.limit, ML_LIMIT_CPU);

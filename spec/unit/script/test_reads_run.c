@@ -35,7 +35,7 @@ static void expect_of(const char *prelude, const char *selection, const char *bo
 {
     struct world w;
     struct reading reading;
-    world_open_file(&w, prelude, selection, body, NULL);
+    world_open_file(&w, prelude, selection, body, &(struct ml_script_limits){0});
     ML_AUTO_FREE char *pod = world_pod_json("110", "at-uid");
     world_event(&w, "ADDED", pod);
     run(&w, &reading);
