@@ -96,14 +96,14 @@ static void serve_readyz(void *context, struct ml_http_page *page)
 {
     struct ml_endpoints *self = context;
     ML_AUTO(ml_buf_fini) struct ml_buf why = ML_BUF_INIT;
-    if (self->opts.ready(self->opts.context, &why)) {
-        ml_buf_puts(&page->reply, "ok");
-        if (why.len > 0)
-            ml_buf_printf(&page->reply, "\n%s", ml_buf_cstr(&why));
-        return;
-    }
-    page->status = 500;
-    if (strstr(page->query, "verbose"))
+    bool is_ready = self->opts.ready(self->opts.context, &why);
+    bool is_verbose = strstr(page->query, "verbose") != NULL;
+    page->status = is_ready ? page->status : 500;
+    if (is_verbose)
+        self->opts.passed(self->opts.context, &why);
+    if (is_ready)
+        ml_buf_puts(&page->reply, why.len > 0 ? "ok\n" : "ok");
+    if (is_ready || is_verbose)
         ml_buf_append_str(&page->reply, ml_buf_str(&why));
     else
         ml_buf_puts(&page->reply, "[-]scripts failed: reason withheld (see ?verbose)\n");

@@ -16,10 +16,13 @@ struct ml_endpoints_opts {
     /* Is the host ready? If not, appends the reasons, one in each line. Otherwise it may append
      * notes, which do no harm to that. */
     bool (*ready)(void *context, struct ml_buf *why);
+    /* Appends a line for each check that is passed: "[+]site.lua ok". */
+    void (*passed)(void *context, struct ml_buf *out);
     void *context;
 };
 
-/* /healthz, /readyz (200 "ok" and notes, or 500; ?verbose gives the reasons) and /metrics.
+/* /healthz, /readyz (200 "ok" and notes, or 500; ?verbose gives the reasons and what is passed) and
+ * /metrics.
  * ML_EINVALID or ML_EIO as ml_tcp_listen. */
 ML_NODISCARD int ml_endpoints_new(const struct ml_endpoints_opts *opts, struct ml_endpoints **out,
                                   struct ml_err *err);

@@ -5,6 +5,7 @@
  *   stop    readiness, scripts (running reconciles end), Events, the Lease, connections, probes */
 #include "include/moonloop.h"
 
+#include "base/escape.h"
 #include "base/repeat.h"
 #include "codec/json.h"
 #include "kube/credentials.h"
@@ -456,6 +457,17 @@ static bool host_is_ready(void *context, struct ml_buf *why)
     return (!self->webhooks || ml_webhooks_ready(self->webhooks, why)) && serves;
 }
 
+static void host_list_passed(void *context, struct ml_buf *out)
+{
+    struct moonloop *self = context;
+    ML_AUTO(ml_buf_fini) struct ml_buf why = ML_BUF_INIT;
+    if (!self->connecting)
+        ml_append_line(out, "[+]connection ok: %s", self->kubeconfig->server);
+    ml_scripts_list_ready(ml_operator_scripts(self->operator), out);
+    if (self->webhooks && ml_webhooks_ready(self->webhooks, &why))
+        ml_append_line(out, "[+]webhooks ok");
+}
+
 static int host_open_endpoints(struct moonloop *self)
 {
     const struct ml_endpoints_opts opts = {
@@ -465,6 +477,7 @@ static int host_open_endpoints(struct moonloop *self)
         .health_address = self->opts.health_probe_bind_address,
         .metrics_address = self->opts.metrics_bind_address,
         .ready = host_is_ready,
+        .passed = host_list_passed,
         .context = self,
     };
     int r = ml_endpoints_new(&opts, &self->endpoints, &self->err);

@@ -1533,28 +1533,52 @@ void ml_scripts_stop(struct ml_scripts *self, void (*done)(void *context), void 
         ml_controller_stop(all[i]);
 }
 
+/* Does a version of it run that sees its kinds? If not, `why` gets a line. */
+static bool entry_is_ready(const struct entry *entry, struct ml_buf *why)
+{
+    const struct ml_controller *controller = entry->controller;
+    if (entry_works(entry))
+        return ml_revision_stays_synced(ml_controller_current(controller), why);
+    const struct ml_revision *offered = controller ? ml_controller_offered(controller) : NULL;
+    bool synced = !offered || ml_revision_is_synced(offered, why);
+    if (entry->why.kind)
+        ml_append_line(why, "%s", entry->why.message);
+    else if (synced)
+        ml_append_line(why, "%s: is about to go live", entry->file);
+    return false;
+}
+
 bool ml_scripts_ready(const struct ml_scripts *self, struct ml_buf *why)
 {
     bool ready = true;
     ml_list_each_entry (const struct ml_source, source, &self->sources)
         ready = source_is_loaded(source, why) && ready;
-    ml_list_each_entry (const struct entry, entry, &self->entries) {
-        if (entry->removed)
-            continue;
-        const struct ml_controller *controller = entry->controller;
-        if (entry_works(entry)) {
-            ready = ml_revision_stays_synced(ml_controller_current(controller), why) && ready;
-            continue;
-        }
-        ready = false;
-        const struct ml_revision *offered = controller ? ml_controller_offered(controller) : NULL;
-        bool synced = !offered || ml_revision_is_synced(offered, why);
-        if (entry->why.kind)
-            ml_append_line(why, "%s", entry->why.message);
-        else if (synced)
-            ml_append_line(why, "%s: is about to go live", entry->file);
-    }
+    ml_list_each_entry (const struct entry, entry, &self->entries)
+        ready = (entry->removed || entry_is_ready(entry, why)) && ready;
     return ready;
+}
+
+/* Why the version that runs is not the newest. */
+static const char *drift_of(const struct entry *entry)
+{
+    return entry->refused       ? "; the newest version is refused"
+           : entry->rolled_back ? "; rolled back"
+           : entry->missing     ? "; its file is gone"
+                                : "";
+}
+
+void ml_scripts_list_ready(const struct ml_scripts *self, struct ml_buf *out)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf why = ML_BUF_INIT;
+    ml_list_each_entry (const struct ml_source, source, &self->sources)
+        if (source_is_loaded(source, &why))
+            ml_append_line(out, "[+]%s ok", source->name);
+    ml_list_each_entry (const struct entry, entry, &self->entries)
+        if (!entry->removed && entry_is_ready(entry, &why))
+            ml_append_line(out, "[+]%s ok: controller %s runs revision %s%s", entry->file,
+                           ml_controller_name(entry->controller),
+                           ml_controller_current(entry->controller)->declaration->revision,
+                           drift_of(entry));
 }
 
 /* Walks over all controllers of files. A successor answers as soon as it is asked by its name. */

@@ -90,6 +90,10 @@ size_t ml_scripts_controllers(const struct ml_scripts *scripts,
  * each that is missing to `why`. */
 bool ml_scripts_ready(const struct ml_scripts *scripts, struct ml_buf *why);
 
+/* Appends a line for each source that has been read and each script that runs: "[+]site.lua ok:
+ * controller site runs revision 3f2a91bc". */
+void ml_scripts_list_ready(const struct ml_scripts *scripts, struct ml_buf *out);
+
 /* The scripts of all sources, by how they are: each is in exactly one. */
 struct ml_scripts_count {
     size_t live;         /* and sees all of its kinds */

@@ -133,6 +133,17 @@ static void assert_runs(struct world *world, const char *phase)
     accept_all(world);
 }
 
+/* The line of /readyz?verbose for a.lua, behind "[+]a.lua ok: controller one runs revision ". */
+static void assert_listed(struct world *world, const char *text, const char *more)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf list = ML_BUF_INIT;
+    ML_AUTO_FREE char *want = ml_asprintf(
+        "[+]test ok\n[+]a.lua ok: controller one runs revision %s%s\n", revision_of("a.lua", text),
+        more);
+    ml_scripts_list_ready(world->scripts, &list);
+    assert_string_equal(ml_buf_cstr(&list), want);
+}
+
 struct texts {
     char *one, *two, *three;
 };
@@ -164,6 +175,7 @@ static void test_start_with_a_bad_source_runs_the_newest_kept(void **state)
     assert_int_equal(unit_count(world->log.fd, "the last good version keeps running"), 1);
     assert_runs(world, "TWO");
     assert_true(ready(world));
+    assert_listed(world, texts.two, "; the newest version is refused");
     assert_gauges(world, 1, 1);
     tell(world, BROKEN, NULL); /* nothing new */
     assert_int_equal(unit_count(world->log.fd, "script refused"), 1);
@@ -235,6 +247,7 @@ static void test_rollback_runs_the_older_version_until_the_next_edit(void **stat
         "moonloop.dev/rollback says, until the script is edited",
         revision_of("a.lua", texts.one));
     assert_string_equal(world->reported, note);
+    assert_listed(world, texts.one, "; rolled back");
     assert_runs(world, "ONE");
     assert_gauges(world, 0, 1);
     assert_true(ready(world));
@@ -249,6 +262,7 @@ static void test_rollback_runs_the_older_version_until_the_next_edit(void **stat
     assert_gauges(world, 0, 1);
     tell(world, texts.three, NULL); /* with the annotation as it was */
     assert_live(world, "one");
+    assert_listed(world, texts.three, "");
     assert_runs(world, "THREE");
     assert_gauges(world, 0, 0);
     tell(world, texts.two, NULL); /* that text again */
