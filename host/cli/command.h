@@ -55,6 +55,9 @@ struct ml_command {
 
 extern const struct ml_command ml_command_run;
 extern const struct ml_command ml_command_check;
+extern const struct ml_command ml_command_rollback;
+extern const struct ml_command ml_command_pause;
+extern const struct ml_command ml_command_retry;
 
 /* Parses argv[1…] and runs the command, or prints its help at --help or -h. Prints errors to stderr
  * as "moonloop NAME: message"; that of an unknown option names the most similar one. Returns the

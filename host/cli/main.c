@@ -1,7 +1,9 @@
 /* moonloop as the image has it. cluster/cli/main.c is the program with all commands. */
 #include "cli/command.h"
 
-static const struct ml_command *const commands[] = {&ml_command_run, &ml_command_check};
+static const struct ml_command *const commands[] = {
+    &ml_command_run, &ml_command_check, &ml_command_rollback, &ml_command_pause, &ml_command_retry,
+};
 
 int main(int argc, char **argv)
 {

@@ -141,15 +141,11 @@ static struct ml_object *cached_configmap(const struct ml_history *self)
     return ml_store_get(ml_informer_store(self->informer), ml_str_of(self->key));
 }
 
-static void kept_list_read(const struct ml_history *self, struct kept_list *list)
+static void kept_list_parse(struct kept_list *list, struct ml_str configmap)
 {
     ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
-    struct ml_object *object = cached_configmap(self);
     struct ml_str data = {"", 0};
-    *list = (struct kept_list){.json = ML_BUF_INIT};
-    if (object)
-        ml_object_json(object, &list->json);
-    (void)ml_json_find(ml_buf_str(&list->json), &data, "data", NULL);
+    (void)ml_json_find(configmap, &data, "data", NULL);
     ml_json_reader_init(&reader, data, 0);
     if (ml_json_next(&reader) != ML_JSON_OBJECT)
         return;
@@ -161,6 +157,15 @@ static void kept_list_read(const struct ml_history *self, struct kept_list *list
         else
             free(key);
     }
+}
+
+static void kept_list_read(const struct ml_history *self, struct kept_list *list)
+{
+    struct ml_object *object = cached_configmap(self);
+    *list = (struct kept_list){.json = ML_BUF_INIT};
+    if (object)
+        ml_object_json(object, &list->json);
+    kept_list_parse(list, ml_buf_str(&list->json));
 }
 
 static const struct kept *kept_list_newest(const struct kept_list *list, struct ml_str controller)
@@ -201,16 +206,26 @@ bool ml_history_read_newest(const struct ml_history *self, struct ml_str file, s
     return false;
 }
 
-void ml_history_list(const struct ml_history *self, struct ml_str controller, struct ml_buf *out)
+void ml_kept_list(struct ml_str configmap, struct ml_str controller, struct ml_buf *out)
 {
-    ML_AUTO(kept_list_fini) struct kept_list list;
+    ML_AUTO(kept_list_fini) struct kept_list list = {.json = ML_BUF_INIT};
     size_t count = 0;
-    kept_list_read(self, &list);
+    kept_list_parse(&list, configmap);
     for (size_t i = 0; i < list.len; i++)
         if (ml_str_eq(list.items[i].controller, controller))
             ml_buf_printf(out, "%s" ML_STR_FMT, count++ > 0 ? ", " : "",
                           ML_STR_ARG(list.items[i].revision));
-    if (count == 0)
+}
+
+void ml_history_list(const struct ml_history *self, struct ml_str controller, struct ml_buf *out)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf json = ML_BUF_INIT;
+    struct ml_object *object = cached_configmap(self);
+    size_t before = out->len;
+    if (object)
+        ml_object_json(object, &json);
+    ml_kept_list(ml_buf_str(&json), controller, out);
+    if (out->len == before)
         ml_buf_puts(out, "none");
 }
 

@@ -55,6 +55,9 @@ bool ml_history_read_newest(const struct ml_history *history, struct ml_str file
 void ml_history_list(const struct ml_history *history, struct ml_str controller,
                      struct ml_buf *out);
 
+/* The same of a ConfigMap (JSON) with kept revisions; nothing: there are none. */
+void ml_kept_list(struct ml_str configmap, struct ml_str controller, struct ml_buf *out);
+
 /* ---- moonloop.dev/rollback: "site: 3f2a91bc instead of 99aa88bb, database: …" ---- */
 
 #define ML_ROLLBACK_ANNOTATION "moonloop.dev/rollback"

@@ -296,6 +296,18 @@ static bool source_removes(const struct ml_source *source, const char *name)
     return list_has(source->removed, name);
 }
 
+static bool source_knows_controller(const struct ml_source *source, struct ml_str name)
+{
+    ml_list_each_entry (const struct entry, entry, &source->scripts->entries) {
+        const struct ml_controller *controller = entry->controller;
+        if (entry->source == source &&
+            ((controller && ml_str_is(name, ml_controller_name(controller))) ||
+             (entry->removed && ml_str_is(name, entry->removed))))
+            return true;
+    }
+    return false;
+}
+
 /* ---- pauses ---- */
 
 static bool source_pauses(const struct ml_source *source, const char *name)
@@ -321,6 +333,14 @@ static void entry_pause(struct entry *entry, struct ml_controller *controller)
     source_report(entry->source, false, paused ? "Paused" : "Resumed", note);
 }
 
+/* "site: 2026-11-29T…" is for one controller; any other text, as one with a time alone, for all. */
+static bool source_retries(const struct ml_source *source, const char *name)
+{
+    struct ml_str rest = ml_str_of(source->retry);
+    struct ml_str first = ml_str_trim(ml_str_cut(&rest, ':'));
+    return ml_str_is(first, name) || !source_knows_controller(source, first);
+}
+
 /* Nothing has run yet when the annotation is seen for the first time. */
 static void source_follow_retry(struct ml_source *self)
 {
@@ -330,7 +350,8 @@ static void source_follow_retry(struct ml_source *self)
     if (!asks)
         return;
     ml_list_each_entry (struct entry, entry, &self->scripts->entries) {
-        if (entry->source != self || !entry->controller)
+        if (entry->source != self || !entry->controller ||
+            !source_retries(self, ml_controller_name(entry->controller)))
             continue;
         ml_info(self->scripts->services->log, "scripts", "controller tries all objects again",
                 ML_S("controller", ml_controller_name(entry->controller)),
@@ -995,18 +1016,6 @@ static void source_report_missing(struct ml_source *source, const struct ml_file
 }
 
 /* ---- controllers that the source wants removed ---- */
-
-static bool source_knows_controller(const struct ml_source *source, struct ml_str name)
-{
-    ml_list_each_entry (const struct entry, entry, &source->scripts->entries) {
-        const struct ml_controller *controller = entry->controller;
-        if (entry->source == source &&
-            ((controller && ml_str_is(name, ml_controller_name(controller))) ||
-             (entry->removed && ml_str_is(name, entry->removed))))
-            return true;
-    }
-    return false;
-}
 
 /* Its kind is only known from its script. */
 static void source_report_unknown(struct ml_source *source, struct ml_str name)

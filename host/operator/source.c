@@ -110,12 +110,22 @@ static int configmap_collect_files(struct ml_files *files, struct ml_str data, b
     return 0;
 }
 
+int ml_source_configmap_files(struct ml_str configmap, struct ml_files *files, struct ml_err *err)
+{
+    struct ml_str data;
+    int r = 0;
+    if (ml_json_find(configmap, &data, "data", NULL))
+        r = configmap_collect_files(files, data, false, err);
+    if (r == 0 && ml_json_find(configmap, &data, "binaryData", NULL))
+        r = configmap_collect_files(files, data, true, err);
+    return r;
+}
+
 static void configmap_notify_files(struct configmap_source *self, struct ml_object *object)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf json = ML_BUF_INIT;
     ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
     struct ml_err err = ML_ERR_INIT;
-    struct ml_str data;
     ml_object_json(object, &json);
     struct ml_str rv = ml_object_rv(object);
     free(self->source.version);
@@ -135,11 +145,7 @@ static void configmap_notify_files(struct configmap_source *self, struct ml_obje
     ML_AUTO_FREE char *allows = ml_json_find_string(ml_buf_str(&json), "metadata", "annotations",
                                                     ALLOW_ANNOTATION, NULL);
     self->source.allows_unknown_names = allows && strcmp(allows, "true") == 0;
-    int r = 0;
-    if (ml_json_find(ml_buf_str(&json), &data, "data", NULL))
-        r = configmap_collect_files(&files, data, false, &err);
-    if (r == 0 && ml_json_find(ml_buf_str(&json), &data, "binaryData", NULL))
-        r = configmap_collect_files(&files, data, true, &err);
+    int r = ml_source_configmap_files(ml_buf_str(&json), &files, &err);
     if (r == 0 && files.count + files.refused_count == 0)
         r = ml_err_set(&err, ML_ENOT_FOUND, "%s has no key that ends in .lua", self->source.name);
     if (r < 0)

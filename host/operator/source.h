@@ -12,5 +12,8 @@ struct ml_source *ml_source_path_new(const char *path);
 
 /* "NAMESPACE/NAME", checked by ml_source_configmap_check. Reports are Events on the ConfigMap. */
 struct ml_source *ml_source_configmap_new(const char *where);
+/* Adds the scripts in a ConfigMap (JSON). ML_ELIMIT as ml_files_add. */
+ML_NODISCARD int ml_source_configmap_files(struct ml_str configmap, struct ml_files *files,
+                                           struct ml_err *err);
 /* ML_EINVALID when it is not of that form. */
 ML_NODISCARD int ml_source_configmap_check(const char *where, struct ml_err *err);

@@ -182,6 +182,13 @@ describe("A script that is changed", function()
     cluster.till_event(ns, "ConfigMap", "scripts", "RolledBack", "runs an older version, revision " .. good)
     assert.equal(good, live_revision())
     assert.equal(1, moonloop:metric("moonloop_script_drifted", { file = "parts.lua" }))
+    local page = moonloop:get "/readyz?verbose"
+    for _, line in ipairs {
+      "ok\n[+]connection ok: http", ("\n[+]configmap %s/scripts ok\n"):format(ns),
+      ("\n[+]parts.lua ok: controller parts runs revision %s; rolled back\n"):format(good),
+    } do
+      assert.truthy(page:find(line, 1, true), page)
+    end
     moonloop:kill()
     start "changing-again"
     assert.equal(good, live_revision())
@@ -221,6 +228,84 @@ describe("A script that is changed", function()
     end)
     assert.equal(6, (parts()))
     assert.equal("rollback", till_kept(good).way)
+  end)
+
+  -- Runs a command that has to go well; returns its line.
+  local function command(...)
+    local result = host.command { ... }
+    assert.same({ 0, "" }, { result.code, result.err })
+    return result.out
+  end
+
+  it("goes back by one command, which finds the ConfigMap and the revision", function()
+    make_widgets(2)
+    till_parts(6)
+    local good = live_revision()
+    till_kept(good)
+    kubectl.configmap(ns, "scripts", { ["parts.lua"] = INVERTED })
+    till_parts(0)
+    local bad = live_revision()
+    till_kept(bad)
+    assert.equal(("parts: revision %s runs instead of %s, until its script in ConfigMap %s/scripts is edited, or "
+      .. "`moonloop rollback parts --end`\n"):format(good, bad, ns), command("rollback", "parts", "--namespace", ns))
+    till_parts(6)
+    local result = host.command { "rollback", "parts", "--namespace", ns }
+    assert.equal(1, result.code)
+    assert.matches("no older revision of controller parts is kept in ConfigMap .*%-revisions; it has: ", result.err)
+    command("rollback", "parts", "--end", "--namespace", ns)
+    till_parts(0)
+    command("rollback", "parts", "--to", good, "--scripts-configmap", ns .. "/scripts")
+    till_parts(6)
+    edit(2)
+    till_parts(4)
+  end)
+
+  it("is held and repeated by one command", function()
+    local failing = scripts.edited(PARTS, "local children = {}", 'assert(widget.spec.say ~= "bad", "it is bad")\n'
+      .. "    local children = {}")
+    kubectl.configmap(ns, "scripts", { ["parts.lua"] = failing })
+    moonloop:till_log { msg = "new version is live" }
+    make_widgets(1)
+    till_said "one"
+    till_kept(live_revision())
+    assert.equal("parts: reconciles nothing until `moonloop pause parts --end`\n",
+      command("pause", "parts", "--namespace", ns))
+    moonloop:till_log { msg = "controller is paused" }
+    api.patch("Widget", ns, "w01", { spec = { say = "two" } })
+    wait.holds("nothing is written", 1, function()
+      return api.get("Widget", ns, "w01").status.said == "one"
+    end)
+    command("pause", "parts", "--end", "--namespace", ns)
+    till_said "two"
+    command("retry", "parts", "--namespace", ns)
+    moonloop:till_log { msg = "controller tries all objects again", controller = "parts" }
+  end)
+
+  it("is not touched by a command that cannot be carried out", function()
+    local good = live_revision()
+    local before = api.get("ConfigMap", ns, "scripts").metadata.annotations
+    till_kept(good)
+    for words, want in pairs {
+      ["rollback nobody"] = { 1, "no ConfigMap in namespace " .. ns .. " keeps a revision of controller nobody" },
+      ["rollback parts --to 00000000"] = { 1, "no revision 00000000 of controller parts is kept" },
+      ["rollback parts --to " .. good] = { 1, "is the one that the ConfigMap has" },
+      ["pause nobody --scripts-configmap " .. ns .. "/scripts"] = { 1, "has no script of controller nobody" },
+      ["retry parts --scripts-configmap " .. ns .. "/none"] = { 1, "not found" },
+      ["retry parts --scripts-configmap none"] = { 2, "expected NAMESPACE/NAME" },
+      ["retry"] = { 2, "expected one name of a controller: moonloop retry CONTROLLER" },
+      ["pause one two"] = { 2, "expected one name of a controller" },
+      ["retry parts --kubeconfig /none"] = { 3, "/none" },
+    } do
+      local list = { "--namespace", ns }
+      for word in words:gmatch "%S+" do
+        table.insert(list, #list - 1, word)
+      end
+      local result = host.command(list)
+      assert.equal(want[1], result.code, words .. ": " .. result.err)
+      assert.truthy(result.err:find(want[2], 1, true), words .. ": " .. result.err)
+    end
+    assert.same(before, api.get("ConfigMap", ns, "scripts").metadata.annotations)
+    assert.equal(good, live_revision())
   end)
 
   it("runs what ran before when it starts with a script that is refused", function()

@@ -41,7 +41,9 @@ describe("moonloop", function()
     assert.matches('unknown command "rnu"', result.err, 1, true)
   end)
 
-  for _, command in ipairs { "run", "check", "dev", "test", "rbac", "types", "manifests" } do
+  for _, command in ipairs {
+    "run", "check", "rollback", "pause", "retry", "dev", "test", "rbac", "types", "manifests",
+  } do
     it(("%s --help shows its options and an example"):format(command), function()
       local result = run(command, "--help")
       assert.equal(0, result.code)

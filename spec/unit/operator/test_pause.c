@@ -299,9 +299,10 @@ static void test_retry_of_a_source_ends_all_waits(void **state)
 {
     struct world *world = *state;
     ML_AUTO_FREE char *one = script("one", "error 'x'");
-    static const char *const values[] = {"1", "1", "2", NULL, "2"};
-    static const int runs[] = {1, 0, 1, 0, 1};
-    tell(world, one, NULL);
+    ML_AUTO_FREE char *two = script("two", "return");
+    static const char *const values[] = {"1", "1", "2", NULL, "2", "two: 1", "one: 1", "x: 1"};
+    static const int runs[] = {1, 0, 1, 0, 1, 0, 1, 1};
+    tell(world, one, two);
     for (int i = 0; i < 12; i++) /* the backoff grows */
         advance(world, 5 * ML_NS_PER_S);
     accept_all(world);
@@ -309,7 +310,7 @@ static void test_retry_of_a_source_ends_all_waits(void **state)
         double before = count_runs(world);
         free(world->source.retry);
         world->source.retry = ml_strdup(values[i]);
-        tell(world, one, NULL);
+        tell(world, one, two);
         assert_int_equal(count_runs(world) - before, runs[i]);
         accept_all(world);
     }

@@ -1,0 +1,39 @@
+/* L8 cli. The API server of the user's kubeconfig, for a command that asks it for a few things and
+ * ends. */
+#pragma once
+
+#include "cli/command.h"
+#include "kube/client.h"
+
+struct ml_api_opts {
+    const char *kubeconfig, *context, *ns; /* of the command line, or NULL */
+};
+
+/* The rows for the options of a command whose values have a `struct ml_api_opts api`. */
+#define ML_API_OPTIONS(values)                                                                     \
+    {"--namespace", "NS", "default: that of the kubeconfig's context", ML_OPTION_TEXT,             \
+     offsetof(values, api.ns)},                                                                    \
+        {"--kubeconfig", "FILE", "default: $KUBECONFIG, in-cluster, ~/.kube/config",               \
+         ML_OPTION_TEXT, offsetof(values, api.kubeconfig)},                                        \
+    {                                                                                              \
+        "--context", "NAME", "of the kubeconfig; default: its current-context", ML_OPTION_TEXT,    \
+            offsetof(values, api.context)                                                          \
+    }
+
+struct ml_api;
+
+/* Reads the kubeconfig; asks nothing yet. */
+ML_NODISCARD int ml_api_open(const struct ml_api_opts *opts, struct ml_api **out,
+                             struct ml_err *err);
+void ml_api_close(struct ml_api *api); /* NULL is fine */
+
+const char *ml_api_namespace(const struct ml_api *api);
+int64_t ml_api_now(struct ml_api *api); /* wall clock, ns */
+
+/* Sends a request and waits for its answer, 30 s at most; `body` becomes it. A
+ * request without an answer, or refused credentials, names the server in `err`. */
+ML_NODISCARD int ml_api_ask(struct ml_api *api, struct ml_client_request *request,
+                            struct ml_buf *body, struct ml_err *err);
+
+/* The exit code for an error of these functions. */
+int ml_api_exit_code(const struct ml_err *err);
