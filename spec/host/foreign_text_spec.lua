@@ -121,6 +121,10 @@ describe("foreign text", function()
     server:till_told "printer +| 2026%-01%-01T00:00:00%.000Z error host: forged\\r\\x1b"
     server:till_said "worse%.yaml: "
     server:till_said "bad%.yaml: "
+    wait.till("printer to have ended", 10, function()
+      local pod = server:get "/api/v1/namespaces/default/pods/printer"
+      return pod.status.phase == "Succeeded", pod.status.phase
+    end)
     server:stop()
     local story = server:story():gsub("^.-export KUBECONFIG=[^\n]*\n\n", "")
     assert_plain(story, "^%d%d:%d%d:%d%d  ")
