@@ -27,8 +27,6 @@ void ml_history_free(struct ml_history *history); /* NULL is fine */
 
 /* The kept revisions have been read, even if there are none. Until then all reads say so. */
 bool ml_history_is_known(const struct ml_history *history);
-const char *
-ml_history_name(const struct ml_history *history); /* "ConfigMap ns/scripts-revisions" */
 
 struct ml_live_revision {
     const char *controller, *revision;

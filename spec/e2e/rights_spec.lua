@@ -251,13 +251,14 @@ local function new_trial(server, log, played)
 end
 
 
--- Has the operator sent a request since begin() whose line of the audit log has this text?
-function Trial:has_asked(text)
+-- Has the operator sent a request since begin() whose line of the audit log has this text, and `more`?
+function Trial:has_asked(text, more)
   local account = ("system:serviceaccount:%s:%s"):format(self.played.controller, self.played.controller)
   local file, has_asked = assert(io.open(self.log)), false
   file:seek("set", self.mark)
   for line in file:lines() do
-    has_asked = has_asked or line:find(text, 1, true) ~= nil and line:find(account, 1, true) ~= nil
+    local fits = line:find(text, 1, true) and line:find(more or "", 1, true) and line:find(account, 1, true)
+    has_asked = has_asked or fits ~= nil
   end
   file:close()
   return has_asked
@@ -266,6 +267,27 @@ end
 
 function Trial:is_refused()
   return self:has_asked '"code":403'
+end
+
+
+-- The ConfigMap that keeps revisions is made by the operator, or patched where the right to patch it is tried.
+function Trial:begin_revisions(rule)
+  local server, maps = self.server, ("/api/v1/namespaces/%s/configmaps"):format(self.played.controller)
+  server:ask("DELETE", maps .. "/scripts-revisions")
+  local verbs = rule and rule.resources == "configmaps" and self.roles[rule.where].rules[rule.index].verbs or {}
+  if verbs[1] == "patch" then
+    server:must("POST", maps, {
+      apiVersion = "v1", kind = "ConfigMap",
+      metadata = { name = "scripts-revisions", labels = { ["app.kubernetes.io/managed-by"] = "moonloop" } },
+    })
+  end
+end
+
+
+-- Has it kept the revision?
+function Trial:has_kept()
+  local name = '"name":"scripts-revisions"'
+  return self:has_asked(name, '"verb":"create"') or self:has_asked(name, '"verb":"patch"')
 end
 
 
@@ -281,6 +303,7 @@ function Trial:begin(rule)
   end
   server:ask("DELETE", ("/apis/coordination.k8s.io/v1/namespaces/%s/leases/moonloop"):format(name))
   server:ask("DELETE", ("/api/v1/namespaces/%s/secrets/moonloop-webhook-cert"):format(name))
+  self:begin_revisions(rule)
   local log = assert(io.open(self.log))
   self.mark, self.count = log:seek "end", self.count + 1
   log:close()
@@ -316,7 +339,7 @@ function Trial:worked(rule)
   wait.till("the work to be done, or a refusal", 30, function()
     local object = server:must("GET", self.object)
     local is_done = object.status and played.is_done(object) and #server:must("GET", events).items > 0
-    is_done = is_done and self:has_asked(played.asks or "")
+    is_done = is_done and self:has_asked(played.asks or "") and self:has_kept()
     return is_done or self:is_refused(), self.operator:stderr()
   end)
   if played.odd and (not rule or rule.resources == "events") then
