@@ -104,7 +104,7 @@ static int find_configmap(struct target *self, const struct values *values, stru
                           self->ns);
     ML_AUTO(ml_buf_fini) struct ml_buf path = ML_BUF_INIT;
     ml_kind_path(&ml_kind_configmap, ml_str_of(self->ns), ML_STR(""), ML_STR(""), &path);
-    ml_url_query(&path, "labelSelector", ML_STR("app.kubernetes.io/managed-by=moonloop"));
+    ml_url_query(&path, "labelSelector", ML_STR(ML_MANAGED_BY "=moonloop"));
     struct ml_client_request request = {.verb = ML_VERB_GET, .path = ml_buf_cstr(&path)};
     if (ml_api_ask(self->api, &request, &list, err) < 0)
         return err->kind;
@@ -159,6 +159,17 @@ static char *find_revision(const struct target *self, struct ml_err *err)
                self->name, self->controller, refused ? ", and one is refused: " : "",
                refused ? refused->message : "");
     return NULL;
+}
+
+/* 0: the ConfigMap has the controller, or had it when its script was not refused yet. */
+static int check_known(const struct target *self, struct ml_err *err)
+{
+    struct ml_err why = ML_ERR_INIT;
+    ML_AUTO_FREE char *revision = find_revision(self, &why);
+    if (revision || keeps_controller(ml_buf_str(&self->kept), self->controller))
+        return 0;
+    *err = why;
+    return err->kind;
 }
 
 static char *annotation_of(const struct target *self, const char *name)
@@ -292,10 +303,8 @@ static int pause_controller(struct target *self, const struct values *values, st
 {
     ML_AUTO(ml_buf_fini) struct ml_buf names = ML_BUF_INIT;
     ML_AUTO_FREE char *annotation = annotation_of(self, ML_PAUSED_ANNOTATION);
-    ML_AUTO_FREE char *is = find_revision(self, err);
-    if (!is && !keeps_controller(ml_buf_str(&self->kept), self->controller))
+    if (check_known(self, err) < 0)
         return err->kind;
-    *err = ML_ERR_INIT;
     if (values->ends && annotation && strcmp(annotation, "true") == 0)
         return ml_err_set(err, ML_EINVALID,
                           "all controllers of ConfigMap %s/%s are paused; remove its "
@@ -317,11 +326,9 @@ static int pause_controller(struct target *self, const struct values *values, st
 static int retry_controller(struct target *self, const struct values *values, struct ml_err *err)
 {
     char now[ML_RFC3339_MICRO_LEN + 1];
-    ML_AUTO_FREE char *is = find_revision(self, err);
     (void)values;
-    if (!is && !keeps_controller(ml_buf_str(&self->kept), self->controller))
+    if (check_known(self, err) < 0)
         return err->kind;
-    *err = ML_ERR_INIT;
     ml_rfc3339_format_micro(ml_api_now(self->api), now);
     ML_AUTO_FREE char *value = ml_asprintf("%s: %s", self->controller, now);
     if (annotate(self, ML_RETRY_ANNOTATION, ml_str_of(value), err) < 0)

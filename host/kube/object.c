@@ -703,3 +703,27 @@ bool ml_tracked_key(const struct ml_object *object, const char *controller,
     struct ml_str key = ml_str_cut(&mark, ' ');
     return ml_key_valid(key) && mark.len > 0 && ml_buf_append_str(out_key, key);
 }
+
+/* ---- objects that the host keeps for itself ---- */
+
+void ml_managed_metadata_put(struct ml_json_writer *writer, const char *name, struct ml_str rv)
+{
+    ml_json_key(writer, ML_STR("metadata"));
+    ml_json_begin_object(writer);
+    ml_json_put_string(writer, "name", ml_str_of(name));
+    if (rv.len > 0) {
+        ml_json_put_string(writer, "resourceVersion", rv);
+    } else {
+        ml_json_key(writer, ML_STR("labels"));
+        ml_json_begin_object(writer);
+        ml_json_put_string(writer, ML_MANAGED_BY, ML_STR("moonloop"));
+        ml_json_end_object(writer);
+    }
+    ml_json_end_object(writer);
+}
+
+bool ml_managed_by_host(struct ml_str object)
+{
+    ML_AUTO_FREE char *by = ml_json_find_string(object, "metadata", "labels", ML_MANAGED_BY, NULL);
+    return by && strcmp(by, "moonloop") == 0;
+}

@@ -86,6 +86,16 @@ void ml_finalizers_patch(const struct ml_object *object, struct ml_str rv, struc
 void ml_finalizers_put(struct ml_json_writer *writer, const struct ml_object *object,
                        struct ml_str finalizer, const char *const *former, bool add);
 
+/* ---- objects that the host keeps for itself, such as the Secret of its webhooks ---- */
+
+#define ML_MANAGED_BY "app.kubernetes.io/managed-by" /* the label of these: "moonloop" */
+
+/* The metadata, as a member of the object under way: with the label, of a new object (`rv` empty);
+ * or of a merge patch of that version. */
+void ml_managed_metadata_put(struct ml_json_writer *writer, const char *name, struct ml_str rv);
+/* Has the object (JSON) the label? If not, somebody else made it. */
+bool ml_managed_by_host(struct ml_str object);
+
 /* ---- objects that belong to another one by an annotation ----
  *
  * They cannot have it as an owner reference: they are in another namespace, or cluster-scoped. An

@@ -14,7 +14,6 @@
 #include "codec/rfc3339.h"
 #include "kube/client.h"
 
-#define MANAGED_BY  "app.kubernetes.io/managed-by"
 #define METADATA    "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 #define PENDING_MAX 32
 #define SOON_NS     (2 * ML_NS_PER_S)  /* another replica wrote, or this one does not reconcile */
@@ -395,23 +394,6 @@ static bool make_room(const struct ml_history *self, const struct kept_list *lis
     return bytes <= ML_HISTORY_BYTES_MAX;
 }
 
-static void put_metadata(const struct ml_history *self, struct ml_json_writer *writer,
-                         const struct ml_object *object)
-{
-    ml_json_key(writer, ML_STR("metadata"));
-    ml_json_begin_object(writer);
-    ml_json_put_string(writer, "name", ml_str_of(self->name));
-    if (object) {
-        ml_json_put_string(writer, "resourceVersion", ml_object_rv(object));
-    } else {
-        ml_json_key(writer, ML_STR("labels"));
-        ml_json_begin_object(writer);
-        ml_json_put_string(writer, MANAGED_BY, ML_STR("moonloop"));
-        ml_json_end_object(writer);
-    }
-    ml_json_end_object(writer);
-}
-
 static void send_write(struct ml_history *self, const struct kept_list *list, const bool *drops,
                        struct ml_str value)
 {
@@ -422,7 +404,7 @@ static void send_write(struct ml_history *self, const struct kept_list *list, co
     ml_json_begin_object(&writer);
     ml_json_put_string(&writer, "apiVersion", ML_STR("v1"));
     ml_json_put_string(&writer, "kind", ML_STR("ConfigMap"));
-    put_metadata(self, &writer, object);
+    ml_managed_metadata_put(&writer, self->name, object ? ml_object_rv(object) : ML_STR(""));
     ml_json_key(&writer, ML_STR("data"));
     ml_json_begin_object(&writer);
     ml_json_put_string(&writer, self->pending[0].key, value);
@@ -462,14 +444,11 @@ static void write_pending(struct ml_history *self, const struct kept_list *list)
 static bool is_foreign(const struct ml_history *self, const struct kept_list *list,
                        struct ml_err *err)
 {
-    if (!cached_configmap(self))
-        return false;
-    ML_AUTO_FREE char *keeper = ml_json_find_string(ml_buf_str(&list->json), "metadata", "labels",
-                                                    MANAGED_BY, NULL);
-    if (keeper && strcmp(keeper, "moonloop") == 0)
+    if (!cached_configmap(self) || ml_managed_by_host(ml_buf_str(&list->json)))
         return false;
     ml_err_set(err, ML_EINVALID,
-               "%s has no label " MANAGED_BY "=moonloop, so somebody else made it; rename one of "
+               "%s has no label " ML_MANAGED_BY
+               "=moonloop, so somebody else made it; rename one of "
                "the two",
                self->label);
     return true;
@@ -581,11 +560,11 @@ bool ml_rollback_find(const char *annotation, struct ml_str controller, struct m
 
 /* ---- life ---- */
 
+/* The kept revisions are read when somebody asks for them. */
 static void on_change(void *context, struct ml_informer *informer, struct ml_object *old,
                       struct ml_object *new)
 {
-    (void)context, (void)informer, (void)old,
-        (void)new; /* what is kept is read when it is asked for */
+    (void)context, (void)informer, (void)old, (void)new;
 }
 
 static void on_synced(void *context, struct ml_informer *informer)

@@ -495,17 +495,12 @@ static void entry_on_stopped(void *context, struct ml_controller *controller)
         ml_task_defer(&self->stopped_task, self->services->loop);
 }
 
-/* A version of the file runs, or is about to: it needs no older one. */
-static bool entry_needs_older(const struct entry *entry)
-{
-    return !entry || !entry_script(entry);
-}
-
 /* Of ml_load_opts: those that were live, newest first, then the one of the last good set. */
 static bool source_find_older(void *context, struct ml_str file, size_t n, struct ml_files *out)
 {
     const struct ml_source *self = context;
-    if (!entry_needs_older(entry_find(self, file)))
+    const struct entry *entry = entry_find(self, file);
+    if (entry && entry_script(entry)) /* a version runs, or is about to */
         return false;
     return (self->history && ml_history_read_newest(self->history, file, &n, out)) ||
            (n == 0 && ml_last_good_read(self->last_good, out));

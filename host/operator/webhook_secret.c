@@ -3,11 +3,11 @@
 #include "operator/webhook_secret.h"
 
 #include "base/repeat.h"
+#include "kube/object.h"
 
 #define ROUND_MAX_NS (60 * ML_NS_PER_S) /* between two rounds; shorter for short terms */
 #define ROUND_MIN_NS ML_NS_PER_S        /* when changes bring one */
 #define RETRY_NS     (2 * ML_NS_PER_S)
-#define MANAGED_BY   "app.kubernetes.io/managed-by"
 
 /* The API server's time, which decides whether it trusts a certificate. */
 struct server_clock {
@@ -85,23 +85,6 @@ static struct ml_client_request request_of(const struct ml_webhook_secret *self,
     };
 }
 
-static void put_metadata(const struct ml_webhook_secret *self, struct ml_json_writer *writer,
-                         const char *rv)
-{
-    ml_json_key(writer, ML_STR("metadata"));
-    ml_json_begin_object(writer);
-    ml_json_put_string(writer, "name", ml_str_of(self->opts.name));
-    if (rv) {
-        ml_json_put_string(writer, "resourceVersion", ml_str_of(rv));
-    } else {
-        ml_json_key(writer, ML_STR("labels"));
-        ml_json_begin_object(writer);
-        ml_json_put_string(writer, MANAGED_BY, ML_STR("moonloop"));
-        ml_json_end_object(writer);
-    }
-    ml_json_end_object(writer);
-}
-
 static void show(struct ml_webhook_secret *self)
 {
     ml_webhook_pair_copy(&self->pair, &self->good);
@@ -137,7 +120,7 @@ static void write_pair(struct ml_webhook_secret *self, const char *rv)
     ml_json_begin_object(&writer);
     ml_json_put_string(&writer, "apiVersion", ML_STR("v1"));
     ml_json_put_string(&writer, "kind", ML_STR("Secret"));
-    put_metadata(self, &writer, rv);
+    ml_managed_metadata_put(&writer, self->opts.name, ml_str_of(rv));
     ml_json_key(&writer, ML_STR("data"));
     ml_webhook_pair_write(&self->pair, &writer);
     ml_json_end_object(&writer);
@@ -164,12 +147,11 @@ static void make_pair(struct ml_webhook_secret *self)
 static void repair_secret(struct ml_webhook_secret *self, struct ml_str body, const char *rv,
                           struct ml_err *err)
 {
-    ML_AUTO_FREE char *keeper = ml_json_find_string(body, "metadata", "labels", MANAGED_BY, NULL);
-    bool is_ours = keeper && strcmp(keeper, "moonloop") == 0;
     int r = 0;
-    if (!is_ours) {
+    if (!ml_managed_by_host(body)) {
         ml_err_wrap(err,
-                    "Secret %s/%s has no label " MANAGED_BY "=moonloop, so somebody else made it; "
+                    "Secret %s/%s has no label " ML_MANAGED_BY
+                    "=moonloop, so somebody else made it; "
                     "delete it, or choose another name with --webhook-cert-secret",
                     self->opts.ns, self->opts.name);
         end_bad_round(self, err);
