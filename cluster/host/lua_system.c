@@ -208,8 +208,6 @@ void binding_add_misc(lua_State *L)
 
 /* ---- timers and deferred functions ---- */
 
-static const char queue_key; /* registry: the functions of host.defer, by number */
-
 /* A full userdata with the function as its user value. The registry holds it, under its own
  * address, while it is pending. */
 struct timer {
@@ -272,21 +270,59 @@ static int timer_gc(lua_State *L)
     return 0;
 }
 
-static void empty_deferred_queue(struct ml_server_lua *lua)
+/* The queue is a table in the registry, under its own address. */
+static void queue_empty(struct ml_server_lua *lua, struct server_lua_queue *queue)
 {
     lua_State *L = lua->running;
-    lua->deferred_first = lua->deferred_last = 0;
+    queue->first = queue->last = 0;
     lua_newtable(L);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &queue_key);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, queue);
 }
 
-/* [-1] Resumes a thread that gave way. */
-static void resume_deferred_thread(struct ml_server_lua *lua)
+/* [-1] Puts the value on top at the end. */
+static void queue_push(lua_State *L, struct ml_server_lua *lua, struct server_lua_queue *queue)
 {
-    lua_State *L = lua->running, *thread = lua_tothread(L, -1);
-    if (binding_resume(lua, thread, 0) < 0)
+    lua_rawgetp(L, LUA_REGISTRYINDEX, queue);
+    lua_insert(L, -2);
+    lua_rawseti(L, -2, ++queue->last);
+    lua_pop(L, 1);
+    ml_task_defer(&lua->deferred, lua->options.loop);
+}
+
+/* [+1] The first value. */
+static void queue_take(lua_State *L, struct server_lua_queue *queue)
+{
+    lua_Integer place = ++queue->first;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, queue);
+    lua_rawgeti(L, -1, place);
+    lua_pushnil(L);
+    lua_rawseti(L, -3, place);
+    lua_remove(L, -2);
+}
+
+/* A small table again, with indices from 1, when there is nothing in it. */
+static void queue_settle(struct ml_server_lua *lua, struct server_lua_queue *queue)
+{
+    if (queue->first == queue->last)
+        queue_empty(lua, queue);
+    else
+        ml_task_defer(&lua->deferred, lua->options.loop);
+}
+
+/* Resumes a thread that gave way. */
+static void resume_next_thread(struct ml_server_lua *lua)
+{
+    lua_State *L = lua->running;
+    queue_take(L, &lua->threads);
+    if (binding_resume(lua, lua_tothread(L, -1), 0) < 0)
         binding_report_failure(lua);
     lua_pop(L, 1);
+}
+
+static void call_next_function(struct ml_server_lua *lua)
+{
+    queue_take(lua->running, &lua->functions);
+    binding_call_back(lua, 0);
 }
 
 static bool is_turn_over(const struct ml_server_lua *lua)
@@ -294,30 +330,28 @@ static bool is_turn_over(const struct ml_server_lua *lua)
     return ml_clock_monotonic(lua->options.clock) - lua->turn_began >= TURN_NS;
 }
 
-/* Calls the functions deferred so far; what they defer runs in the next turn of the loop, and so
- * does what is left after TURN_NS. */
-static void call_deferred_functions(void *context)
+/* Calls the functions and resumes the threads that wait so far, in turn: a request that gives way
+ * needs many turns, and must not wait for hundreds of pods that are to be started before each. All
+ * that these defer runs in the next turn of the loop, and so does the rest after TURN_NS. */
+static void call_deferred(void *context)
 {
     struct ml_server_lua *lua = context;
-    lua_State *L = lua->running;
-    lua_Integer end = lua->deferred_last;
-    int64_t began = ml_clock_monotonic(lua->options.clock);
-    while (lua->deferred_first < end && ml_clock_monotonic(lua->options.clock) - began < TURN_NS) {
-        lua_Integer place = ++lua->deferred_first;
-        lua_rawgetp(L, LUA_REGISTRYINDEX, &queue_key);
-        int type = lua_rawgeti(L, -1, place);
-        lua_pushnil(L);
-        lua_rawseti(L, -3, place);
-        lua_remove(L, -2);
-        if (type == LUA_TTHREAD)
-            resume_deferred_thread(lua);
-        else
-            binding_call_back(lua, 0);
+    lua_Integer last_function = lua->functions.last, last_thread = lua->threads.last;
+    int64_t end = ml_clock_monotonic(lua->options.clock) + TURN_NS;
+    bool any = true;
+    while (any && ml_clock_monotonic(lua->options.clock) < end) {
+        any = false;
+        if (lua->threads.first < last_thread) {
+            resume_next_thread(lua);
+            any = true;
+        }
+        if (lua->functions.first < last_function) {
+            call_next_function(lua);
+            any = true;
+        }
     }
-    if (lua->deferred_first == lua->deferred_last)
-        empty_deferred_queue(lua); /* a small table again, with indices from 1 */
-    else
-        ml_task_defer(&lua->deferred, lua->options.loop);
+    queue_settle(lua, &lua->functions);
+    queue_settle(lua, &lua->threads);
 }
 
 void binding_forget_timers(struct ml_server_lua *lua)
@@ -325,7 +359,8 @@ void binding_forget_timers(struct ml_server_lua *lua)
     ml_list_each (node, &lua->timers)
         timer_cancel(ml_container_of(node, struct timer, node));
     ml_task_cancel(&lua->deferred);
-    empty_deferred_queue(lua);
+    queue_empty(lua, &lua->functions);
+    queue_empty(lua, &lua->threads);
 }
 
 /* defer(fn) */
@@ -334,10 +369,8 @@ ML_RAISES static int system_defer(lua_State *L)
     luaL_checktype(L, 1, LUA_TFUNCTION);
     check_has_loop(L);
     struct ml_server_lua *lua = server_lua_of(L);
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &queue_key);
     lua_pushvalue(L, 1);
-    lua_rawseti(L, -2, ++lua->deferred_last);
-    ml_task_defer(&lua->deferred, lua->options.loop);
+    queue_push(L, lua, &lua->functions);
     return 0;
 }
 
@@ -349,11 +382,9 @@ ML_RAISES static int system_give_way(lua_State *L)
     if (!lua->options.loop || !lua_isyieldable(L) || !is_turn_over(lua))
         return 0;
     ml_assert(L == lua->running);
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &queue_key);
     lua_pushthread(L);
-    lua_rawseti(L, -2, ++lua->deferred_last);
+    queue_push(L, lua, &lua->threads);
     lua_settop(L, 0);
-    ml_task_defer(&lua->deferred, lua->options.loop);
     return lua_yield(L, 0);
 }
 
@@ -362,8 +393,9 @@ void binding_add_timers(lua_State *L)
     static const luaL_Reg methods[] = {{"stop", timer_stop}, {NULL, NULL}};
     struct ml_server_lua *lua = server_lua_of(L);
     ml_list_init(&lua->timers);
-    ml_task_init(&lua->deferred, call_deferred_functions, lua);
-    empty_deferred_queue(lua);
+    ml_task_init(&lua->deferred, call_deferred, lua);
+    queue_empty(lua, &lua->functions);
+    queue_empty(lua, &lua->threads);
     binding_new_type(L, TIMER, methods, timer_gc);
     lua_pushcfunction(L, system_after);
     lua_setfield(L, -2, "after");

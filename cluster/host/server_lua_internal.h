@@ -43,8 +43,11 @@ struct ml_server_lua {
     int64_t turn_began;    /* when the loop last called into Lua */
     struct ml_list timers; /* of host.after, as long as Lua has them */
     struct ml_task deferred;
-    lua_Integer deferred_first, deferred_last; /* places in the queue of host.defer */
-    struct ml_tls_authority *authority;        /* NULL until first asked for */
+    /* Functions of host.defer, and threads that gave way, which wait for a turn. Places. */
+    struct server_lua_queue {
+        lua_Integer first, last;
+    } functions, threads;
+    struct ml_tls_authority *authority; /* NULL until first asked for */
 };
 
 /* From the extra space, which every thread of the state has. */

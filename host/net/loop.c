@@ -93,12 +93,13 @@ static void loop_run_tasks(struct ml_loop *loop)
 
 /* A timer started by a callback is due at `now` or later and has a higher sequence than all
  * that were there before, so the heap's order puts it behind them: the first such ends the
- * round, and nothing has to be collected that a callback might stop. */
+ * round, and nothing has to be collected that a callback might stop. Out of time, the rest is due
+ * in the next round: descriptors get their turn in between, however many timers are due at once. */
 static void loop_run_timers(struct ml_loop *loop)
 {
-    uint64_t now = loop_now(loop);
+    uint64_t now = loop_now(loop), end = now + ROUND_MAX_NS;
     uint64_t first_new = loop->timers.sequence;
-    for (;;) {
+    for (bool any = false; !any || loop_now(loop) < end; any = true) {
         struct ml_heap_node *top = ml_heap_top(&loop->timers);
         if (!top || top->key > now || top->sequence >= first_new)
             return;

@@ -216,6 +216,32 @@ static void test_server_lua_defined_function_runs_the_loop_above_its_caller(void
     assert_non_null(strstr(fixture->failure, "inside"));
 }
 
+/* Work that takes longer than a turn. */
+static int take_long(void *context, struct ml_str argument, struct ml_buf *result,
+                     struct ml_err *err)
+{
+    (void)argument, (void)result, (void)err;
+    ml_clock_fake_advance(&((struct fixture *)context)->clock, 15 * ML_NS_PER_MS);
+    return 0;
+}
+
+/* A request gives way after each of its parts, while many pods are to be started. */
+static void test_server_lua_thread_that_gives_way_waits_for_one_function(void **state)
+{
+    struct fixture *fixture = *state;
+    ml_server_lua_define(fixture->lua, "test", "take_long", take_long, fixture);
+    run(fixture, "local host, test = require 'cluster.host', require 'test'\n"
+                 "trace = ''\n"
+                 "host.defer(function()\n"
+                 "  for _ = 1, 3 do test.take_long() trace = trace .. 'r' host.give_way() end\n"
+                 "end)\n"
+                 "for _ = 1, 6 do\n"
+                 "  host.defer(function() test.take_long() trace = trace .. 'p' end)\n"
+                 "end");
+    ml_loop_poll(fixture->loop);
+    run(fixture, "assert(trace == 'rrprppppp', trace)");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_server_lua_##name, set_up, tear_down)
@@ -228,6 +254,7 @@ int main(void)
         TEST(without_a_loop_has_nothing_to_wait_on),
         TEST(defined_function_takes_and_gives_json),
         TEST(defined_function_runs_the_loop_above_its_caller),
+        TEST(thread_that_gives_way_waits_for_one_function),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -290,6 +290,36 @@ static void test_loop_burst_of_slow_tasks_lets_timers_through(void **state)
     assert_string_equal(trace, "sssTss");
 }
 
+static void trace_task(void *context)
+{
+    struct slow_task *task = context;
+    strcat(task->trace, "T");
+}
+
+/* A task that the first of them defers stands for all that has its turn between two rounds. */
+static void slow_fire(void *context)
+{
+    struct slow_task *slow = context;
+    if (!*slow->trace)
+        ml_task_defer(&slow->task, slow->fixture->loop);
+    slow_run(slow);
+}
+
+static void test_loop_burst_of_slow_timers_ends_its_round(void **state)
+{
+    struct fixture *f = *state;
+    char trace[16] = "";
+    struct slow_task slow = {.fixture = f, .trace = trace};
+    struct ml_timer timers[5];
+    ml_task_init(&slow.task, trace_task, &slow);
+    for (size_t i = 0; i < ML_COUNT(timers); i++) {
+        ml_timer_init(&timers[i], f->loop, slow_fire, &slow);
+        ml_timer_start(&timers[i], 0);
+    }
+    ml_loop_poll(f->loop);
+    assert_string_equal(trace, "sssTss");
+}
+
 static void test_loop_run_waits_for_a_timer_and_not_longer(void **state)
 {
     (void)state;
@@ -454,6 +484,7 @@ int main(void)
         FAKE(test_loop_task_canceled_by_an_earlier_one_does_not_run),
         FAKE(test_loop_task_deferred_by_a_task_runs_in_the_same_poll),
         FAKE(test_loop_burst_of_slow_tasks_lets_timers_through),
+        FAKE(test_loop_burst_of_slow_timers_ends_its_round),
         cmocka_unit_test(test_loop_run_waits_for_a_timer_and_not_longer),
         cmocka_unit_test(test_loop_run_returns_at_once_when_stopped_before),
         cmocka_unit_test(test_loop_run_lets_timers_through_a_task_that_always_returns),
