@@ -4,6 +4,7 @@
 #include "include/moonloop.h"
 #include "kube/credentials.h"
 #include "kube/kubeconfig.h"
+#include "operator/operator.h"
 
 #include <unistd.h>
 
@@ -108,6 +109,16 @@ int ml_api_ask(struct ml_api *self, struct ml_client_request *request, struct ml
                     self->config->source);
     *err = self->err;
     return err->kind;
+}
+
+void ml_api_operator_opts(struct ml_api *self, struct ml_operator_opts *out)
+{
+    out->loop = self->loop;
+    out->transport = self->transport;
+    out->random = &self->random;
+    out->log = &self->log;
+    out->metrics = self->metrics;
+    out->instance = "moonloop-cli";
 }
 
 int ml_api_exit_code(const struct ml_err *err)

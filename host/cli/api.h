@@ -35,5 +35,9 @@ int64_t ml_api_now(struct ml_api *api); /* wall clock, ns */
 ML_NODISCARD int ml_api_ask(struct ml_api *api, struct ml_client_request *request,
                             struct ml_buf *body, struct ml_err *err);
 
+/* Fills in all that an operator of the command needs to use this API server; borrowed. */
+struct ml_operator_opts;
+void ml_api_operator_opts(struct ml_api *api, struct ml_operator_opts *out);
+
 /* The exit code for an error of these functions. */
 int ml_api_exit_code(const struct ml_err *err);

@@ -27,6 +27,7 @@ enum moonloop_exit {
     MOONLOOP_EXIT_BAD = 1,         /* the thing asked about is bad: a script, a file;
                                     * or it was asked to stop twice */
     MOONLOOP_EXIT_USAGE = 2,       /* invalid options */
+    MOONLOOP_EXIT_CHANGES = 2,     /* of `moonloop plan`: there is something to do */
     MOONLOOP_EXIT_UNREACHABLE = 3, /* cannot reach the API server, or authenticate to it */
     MOONLOOP_EXIT_LOST_LEASE = 4,
 };
@@ -56,6 +57,9 @@ struct moonloop_opts {
      * script ran when the process died, and loads the last good version instead of that one after
      * two deaths in a row. Default: nothing is recorded. */
     const char *state_dir;
+    /* How a new version of a script takes over: "guarded" (default), when what it would do to the
+     * objects in the cache is harmless, else somebody has to approve it; or "immediate". */
+    const char *rollout;
     const char *log_format;   /* "json" or "text"; default json */
     const char *log_level;    /* "debug", "info", "warn", "error"; default info */
     int log_fd;               /* default 1, standard output */

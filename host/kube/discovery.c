@@ -163,6 +163,18 @@ const struct ml_kind *ml_discovery_known(const struct ml_discovery *discovery,
     return find_known_kind(discovery, key);
 }
 
+const struct ml_kind *ml_discovery_known_as(const struct ml_discovery *discovery,
+                                            struct ml_str api_version, struct ml_str plural)
+{
+    ml_map_each (&discovery->kinds, cursor, entry) {
+        const struct known *known = entry;
+        if (!known->forgotten && ml_str_is(api_version, known->api_version) &&
+            ml_str_is(plural, known->plural))
+            return &known->kind;
+    }
+    return NULL;
+}
+
 void ml_discovery_forget(struct ml_discovery *discovery, const struct ml_kind *kind)
 {
     ML_AUTO_FREE char *key = make_kind_key(kind);

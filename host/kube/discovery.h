@@ -26,6 +26,10 @@ void ml_discovery_cancel(struct ml_discovery_wait *wait);
 const struct ml_kind *ml_discovery_known(const struct ml_discovery *discovery,
                                          const struct ml_gvk *gvk);
 
+/* The same by the name in URLs: "apps/v1" and "deployments". */
+const struct ml_kind *ml_discovery_known_as(const struct ml_discovery *discovery,
+                                            struct ml_str api_version, struct ml_str plural);
+
 /* Forgets a kind whose URL answered 404, so that the next resolve asks the server. The struct
  * stays; a later answer updates its fields (strings included: do not keep them). */
 void ml_discovery_forget(struct ml_discovery *discovery, const struct ml_kind *kind);

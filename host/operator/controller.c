@@ -818,27 +818,6 @@ static void on_expectations_satisfied(void *context, struct ml_str key)
  * them (bench/scenarios/overtake.sh, medians of one quiet run each). */
 #define LOW_IN_FLIGHT_MAX 8
 
-/* Chooses the function that is called for the object; false: none. */
-static bool choose_call(const struct ml_controller *self, const struct ml_object *object,
-                        enum ml_reconcile_call *out)
-{
-    enum ml_finalizer finalizer = ml_finalizer_of(self->current, object);
-    bool carries = finalizer != ML_FINALIZER_NONE;
-    bool finalizes = self->current->declaration->finalizes && !self->removal.on;
-    if (carries && !finalizes)
-        *out = ML_CALL_RELEASE;
-    else if (!ml_object_deleting(object) && finalizer == ML_FINALIZER_FORMER)
-        *out = ML_CALL_TAKE_OVER;
-    else if (ml_object_deleting(object))
-        *out = ML_CALL_FINALIZE;
-    else
-        *out = ML_CALL_RECONCILE;
-    if (ml_object_paused(object))
-        *out = ML_CALL_PAUSE;
-    bool begins = *out == ML_CALL_RECONCILE || *out == ML_CALL_PAUSE;
-    return carries || (begins && !self->removal.on);
-}
-
 /* The object of a key; NULL for one that is gone, or going without our finalizer: what it owns goes
  * with it, and nothing new must appear under it. NULL as well for what is another replica's by now.
  * `out`: what is to be called for it. */
@@ -846,7 +825,8 @@ static struct ml_object *prepare_key(struct ml_controller *self, struct ml_str k
                                      enum ml_reconcile_call *out)
 {
     struct ml_object *object = controller_object(self, key);
-    if (object && controller_acts(self, key) && choose_call(self, object, out))
+    if (object && controller_acts(self, key) &&
+        ml_reconcile_choose(self->current, object, self->removal.on, out))
         return object;
     if (!object) {
         controller_forget_key(self, key);

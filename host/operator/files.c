@@ -154,6 +154,8 @@ void ml_files_copy_loaded(struct ml_files *to, const struct ml_files *from,
     for (size_t i = 0; i < from->count; i++)
         if (ml_script_loaded_file(script, from->files[i].name))
             files_insert(to, from->files[i].name, from->files[i].text);
+    const struct ml_declaration *declaration = ml_script_declaration(script);
+    to->only = ml_strdup(declaration ? declaration->file : NULL);
 }
 
 bool ml_files_asked_for(const struct ml_files *files, size_t index)

@@ -41,7 +41,7 @@ struct ml_files {
 
 void ml_files_fini(struct ml_files *files);
 void ml_files_copy(struct ml_files *to, const struct ml_files *from); /* overwrites `to` */
-/* Likewise, those that the script was made from. */
+/* Likewise, those that the script was made from; `only` is the one with the controller. */
 void ml_files_copy_loaded(struct ml_files *to, const struct ml_files *from,
                           const struct ml_script *script);
 bool ml_files_same(const struct ml_files *a, const struct ml_files *b);

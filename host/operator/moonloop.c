@@ -132,9 +132,17 @@ static int opts_check_webhooks(const struct moonloop_opts *opts, struct ml_err *
 }
 
 /* 0, or ML_EINVALID with what to change. */
+static bool opts_are_immediate(const struct moonloop_opts *opts)
+{
+    return opts->rollout && strcmp(opts->rollout, "immediate") == 0;
+}
+
 static int opts_check(const struct moonloop_opts *opts, struct ml_err *err)
 {
     const char *const *configmaps = opts->scripts_configmaps;
+    if (opts->rollout && !opts_are_immediate(opts) && strcmp(opts->rollout, "guarded") != 0)
+        return ml_err_set(err, ML_EINVALID, "--rollout %s: expected guarded or immediate",
+                          opts->rollout);
     if (!opts->scripts[0] && !configmaps[0])
         return ml_err_set(err, ML_EINVALID,
                           "no scripts: give --scripts PATH or --scripts-configmap NAMESPACE/NAME");
@@ -417,6 +425,7 @@ static void host_make_operator(struct moonloop *self)
         .watch_list = self->opts.watch_list,
         .instance = instance,
         .limits = {.memory_max = self->opts.script_memory_max},
+        .rollout = opts_are_immediate(&self->opts) ? ML_ROLLOUT_IMMEDIATE : ML_ROLLOUT_GUARDED,
         .marker = self->marker,
         .replica = opts_are_of_replica(&self->opts) ? &replica : NULL,
         .outbound = self->outbound,

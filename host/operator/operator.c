@@ -307,6 +307,7 @@ struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
     self->services.authors = &self->authors;
     self->scripts = ml_scripts_new(&self->services, &opts->limits, opts->marker, operator_on_live,
                                    self);
+    ml_scripts_set_rollout(self->scripts, opts->rollout);
     ml_timer_init(&self->wall, opts->loop, check_wall_clock, self);
     ml_task_init(&self->no_lease, operator_on_released, self);
     ml_shutdown_init(&self->shutdown, opts->loop, &shutdown_handler, self);
@@ -389,6 +390,11 @@ bool ml_operator_serves(struct ml_operator *self, struct ml_buf *why)
 bool ml_operator_leads(const struct ml_operator *self)
 {
     return !self->services.standby && !self->closed;
+}
+
+struct ml_services *ml_operator_services(struct ml_operator *self)
+{
+    return &self->services;
 }
 
 struct ml_client *ml_operator_client(struct ml_operator *self)

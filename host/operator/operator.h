@@ -42,7 +42,8 @@ struct ml_operator_opts {
     struct ml_crash_marker *marker;        /* as ml_scripts_new; NULL: none is kept */
     const struct ml_replica_opts *replica; /* NULL: the only one */
     struct ml_outbound *outbound;          /* of ctx.http; NULL: scripts ask nobody */
-    struct ml_checked_texts *checked;      /* text_check.h; NULL: each text is analyzed */
+    enum ml_rollout rollout;
+    struct ml_checked_texts *checked; /* text_check.h; NULL: each text is analyzed */
 };
 
 struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts);
@@ -76,5 +77,6 @@ bool ml_operator_serves(struct ml_operator *self, struct ml_buf *why);
 /* Does this process write, as the one that leads, or as one that shares the keys, or alone? */
 bool ml_operator_leads(const struct ml_operator *self);
 
+struct ml_services *ml_operator_services(struct ml_operator *self);   /* borrowed */
 struct ml_client *ml_operator_client(struct ml_operator *self);       /* borrowed */
 struct ml_informers *ml_operator_informers(struct ml_operator *self); /* borrowed */

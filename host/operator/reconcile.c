@@ -90,6 +90,26 @@ enum ml_finalizer ml_finalizer_of(const struct ml_revision *revision,
     return own ? ML_FINALIZER_OWN : ML_FINALIZER_NONE;
 }
 
+bool ml_reconcile_choose(const struct ml_revision *revision, const struct ml_object *object,
+                         bool removes, enum ml_reconcile_call *out)
+{
+    enum ml_finalizer finalizer = ml_finalizer_of(revision, object);
+    bool carries = finalizer != ML_FINALIZER_NONE;
+    bool finalizes = revision->declaration->finalizes && !removes;
+    if (carries && !finalizes)
+        *out = ML_CALL_RELEASE;
+    else if (!ml_object_deleting(object) && finalizer == ML_FINALIZER_FORMER)
+        *out = ML_CALL_TAKE_OVER;
+    else if (ml_object_deleting(object))
+        *out = ML_CALL_FINALIZE;
+    else
+        *out = ML_CALL_RECONCILE;
+    if (ml_object_paused(object))
+        *out = ML_CALL_PAUSE;
+    bool begins = *out == ML_CALL_RECONCILE || *out == ML_CALL_PAUSE;
+    return carries || (begins && !removes);
+}
+
 /* The object has to carry it before something is written for it, and does not. */
 static bool lacks_finalizer(const struct ml_revision *revision, const struct ml_object *object)
 {

@@ -23,6 +23,12 @@ static inline bool ml_call_runs_script(enum ml_reconcile_call call)
     return call == ML_CALL_RECONCILE || call == ML_CALL_FINALIZE;
 }
 
+/* Chooses what is called for the object. `removes`: the controller is being removed. False: nothing
+ * is. */
+ML_NODISCARD bool ml_reconcile_choose(const struct ml_revision *revision,
+                                      const struct ml_object *object, bool removes,
+                                      enum ml_reconcile_call *out);
+
 /* The controller gets the result of the script and the answers to the host's own writes, and asks
  * by the functions below if the reconcile has ended. */
 struct ml_reconcile_handler {

@@ -5,6 +5,7 @@
 #include "operator/scripts.h"
 
 #include "base/escape.h"
+#include "operator/guard.h"
 #include "operator/text_check.h"
 
 #define SOURCES_MAX 64
@@ -28,17 +29,20 @@ struct entry {
     struct ml_text_check *check;      /* of the version that was offered or refused last; or NULL */
     struct ml_controller *checked;    /* what it was offered to; NULL: it is refused */
     bool is_ready;                    /* that version could take over, but for the check */
+    struct ml_plan *plan; /* of that version: the last step before it takes over; or NULL */
+    bool awaits_baseline; /* it is not known yet which version ran before: the history has it */
+    bool held;            /* what is refused would do harm; somebody may approve it */
     uint64_t offered_set, offered_text; /* of that version: what `refused` would be */
     char *offered_from, *live_from;     /* versions of the source; NULL: it has none */
-    struct ml_files offered_files;      /* what that version was loaded from, until it is live; for
-                                           the history */
-    uint64_t rolled_back;               /* the set whose version is replaced by an older one, as its
-                                           source says; 0: none is */
-    bool awaits_history;                /* that version is not known yet */
-    bool missing;                       /* the file is gone from its source */
-    char *removed;                      /* the name of its controller, which was removed; or NULL */
-    size_t draining;                    /* controllers of it in ml_scripts.draining */
-    bool dead;                          /* freed when those have ended */
+    struct ml_files offered_files;      /* what that version was loaded from, until it is live */
+    struct ml_files live_files; /* of the one that runs; may be none: the history has them */
+    uint64_t rolled_back;       /* the set whose version is replaced by an older one, as its
+                                   source says; 0: none is */
+    bool awaits_history;        /* that version is not known yet */
+    bool missing;               /* the file is gone from its source */
+    char *removed;              /* the name of its controller, which was removed; or NULL */
+    size_t draining;            /* controllers of it in ml_scripts.draining */
+    bool dead;                  /* freed when those have ended */
     struct ml_list node;
 };
 
@@ -55,6 +59,7 @@ struct ml_scripts {
     struct ml_controller *draining[ML_CONTROLLERS_MAX];
     size_t draining_count;
     bool stopping;
+    enum ml_rollout rollout;
     size_t running; /* controllers that have not stopped yet */
     void (*stopped)(void *context);
     void *stopped_context;
@@ -63,6 +68,7 @@ struct ml_scripts {
                                             delay them */
     struct ml_metric_family *refusals;
     struct ml_metric_family *refused; /* 1: the newest version is */
+    struct ml_metric_family *held;    /* 1: likewise, and it may be approved */
     struct ml_metric_family *drifted; /* 1: what its source has is not what runs */
     struct ml_metric_family *quarantines;
     struct ml_metric_family *loads;
@@ -117,11 +123,13 @@ static struct entry *entry_get(struct ml_source *source, struct ml_str file)
     return entry;
 }
 
-/* Sets the gauge: is what its source has not what runs? */
+/* Sets the gauges: is what its source has not what runs? */
 static void entry_show_refused(const struct entry *entry, bool refused)
 {
-    ml_metric_set(ml_metric_with(entry->source->scripts->refused, ml_metric_labels(entry->file)),
-                  refused);
+    const struct ml_scripts *self = entry->source->scripts;
+    const char *const *labels = ml_metric_labels(entry->file);
+    ml_metric_set(ml_metric_with(self->refused, labels), refused && !entry->held);
+    ml_metric_set(ml_metric_with(self->held, labels), refused && entry->held);
 }
 
 static void entry_show_drifted(const struct entry *entry, bool drifted)
@@ -143,6 +151,12 @@ static void entry_cancel_check(struct entry *entry)
     entry->checked = NULL;
 }
 
+static void entry_cancel_plan(struct entry *entry)
+{
+    entry->awaits_baseline = false;
+    ml_plan_free(ml_take(&entry->plan));
+}
+
 /* Says so in the log, as a metric, and as an Event for the author. `older`: the version that is
  * about to run instead, or NULL. */
 static void entry_refuse(struct entry *entry, const struct ml_err *err, bool quarantined,
@@ -154,6 +168,7 @@ static void entry_refuse(struct entry *entry, const struct ml_err *err, bool qua
                               : "script refused";
     if (!entry->checked) /* that of an earlier version, which was refused, too */
         entry_cancel_check(entry);
+    entry->held = false;
     entry->why = *err;
     ml_error(self->services->log, "scripts", message, ML_S("source", entry->source->name),
              ML_ERR_FIELDS(err), ML_S("script", entry->file));
@@ -163,6 +178,18 @@ static void entry_refuse(struct entry *entry, const struct ml_err *err, bool qua
         ml_metric_add(ml_metric_with(self->quarantines, ml_metric_labels(entry->file)), 1);
     source_report(entry->source, true, quarantined ? "ScriptQuarantined" : "ScriptRefused",
                   err->message);
+}
+
+/* The version is good, but what it would do may be harm. */
+static void entry_hold(struct entry *entry, const struct ml_err *err)
+{
+    entry->held = true;
+    entry->why = *err;
+    ml_warn(entry->source->scripts->services->log, "scripts",
+            "script held; the last good version keeps running", ML_S("source", entry->source->name),
+            ML_ERR(err), ML_S("script", entry->file));
+    entry_show_refused(entry, true);
+    source_report(entry->source, true, "ScriptHeld", err->message);
 }
 
 static void entry_drop_successor(struct entry *entry)
@@ -184,7 +211,9 @@ static void entry_free(struct entry *entry)
         entry_show_drifted(entry, false);
     }
     entry_cancel_check(entry);
+    entry_cancel_plan(entry);
     ml_files_fini(&entry->offered_files);
+    ml_files_fini(&entry->live_files);
     entry_drop_successor(entry);
     ml_controller_free(ml_take(&entry->controller));
     free(ml_take(&entry->offered_from));
@@ -432,7 +461,9 @@ static void entry_keep(struct entry *entry, const struct ml_revision *revision, 
     };
     if (entry->source->history && entry->offered_files.count > 0)
         ml_history_keep(entry->source->history, &live);
-    ml_files_fini(&entry->offered_files);
+    ml_files_fini(&entry->live_files);
+    entry->live_files = entry->offered_files;
+    entry->offered_files = ML_FILES_INIT;
 }
 
 static void entry_on_live(void *context, struct ml_controller *controller, bool first)
@@ -525,15 +556,17 @@ static void entry_offer_older(struct entry *entry, struct ml_script *script)
 {
     uint64_t refused = entry->refused;
     struct ml_err why = entry->why;
+    bool held = entry->held;
     entry_offer(entry, script, NULL, NULL);
     entry->refused = refused;
     entry->why = why;
+    entry->held = held;
     entry_show_refused(entry, true);
 }
 
-/* The offered version is refused. An older one takes its place, if none runs. */
+/* The offered version is refused, or `held`. An older one takes its place, if none runs. */
 static void entry_refuse_offered(struct entry *entry, struct ml_controller *controller,
-                                 const struct ml_err *problem)
+                                 const struct ml_err *problem, bool held)
 {
     const struct ml_load_opts opts = source_load_opts(entry->source);
     struct ml_text_check *check = ml_take(&entry->check); /* goes on */
@@ -542,7 +575,10 @@ static void entry_refuse_offered(struct entry *entry, struct ml_controller *cont
     else
         ml_controller_withdraw(controller);
     struct ml_script *older = ml_load_older(&opts, ml_str_of(entry->file));
-    entry_refuse(entry, problem, false, older);
+    if (held)
+        entry_hold(entry, problem);
+    else
+        entry_refuse(entry, problem, false, older);
     entry->fingerprint = entry->live_fingerprint;
     entry->refused = entry->offered_set;
     entry->refused_text = entry->offered_text;
@@ -559,12 +595,108 @@ static void entry_look_again(struct entry *entry)
         entry->source->class->again(entry->source);
 }
 
+/* ---- the guard (guard.h) ---- */
+
+/* The files of the version that runs; or, before one does, of the one that ran last. The caller
+ * frees them. False: none is known. */
+static bool entry_baseline(const struct entry *entry, struct ml_files *out)
+{
+    const struct ml_history *history = entry->source->history;
+    size_t newest = 0;
+    if (entry->live_files.count > 0) {
+        ml_files_copy(out, &entry->live_files);
+        return true;
+    }
+    if (!history)
+        return false;
+    if (!entry_works(entry))
+        return ml_history_read_newest(history, ml_str_of(entry->file), &newest, out);
+    const struct ml_declaration *live = ml_controller_current(entry->controller)->declaration;
+    return ml_history_read(history, ml_str_of(live->name), ml_str_of(live->revision), out);
+}
+
+/* Does the newest version, which is offered, have to pass it? An older one runs because somebody
+ * said so, or because nothing else can; a renamed controller has no predecessor. */
+static bool entry_is_guarded(const struct entry *entry, const struct ml_controller *controller)
+{
+    const struct ml_revision *offered = ml_controller_offered(controller);
+    return entry->source->scripts->rollout == ML_ROLLOUT_GUARDED && offered &&
+           controller == entry->controller && entry->fingerprint != 0 &&
+           entry->offered_files.count > 0 &&
+           !list_has(entry->source->approved, offered->declaration->revision);
+}
+
+static void entry_on_planned(void *context)
+{
+    struct entry *entry = context;
+    struct ml_plan *plan = ml_take(&entry->plan);
+    struct ml_err why = ML_ERR_INIT;
+    enum ml_guard_verdict verdict = ml_guard_judge(plan, &why);
+    ml_plan_free(plan);
+    if (verdict == ML_GUARD_PASSES)
+        ml_controller_promote(entry->controller);
+    else
+        entry_refuse_offered(entry, entry->controller, &why, verdict == ML_GUARD_HOLDS);
+}
+
+/* False: there is nothing to compare with. */
+static bool entry_begin_plan(struct entry *entry)
+{
+    ML_AUTO(ml_files_fini) struct ml_files runs = ML_FILES_INIT;
+    struct ml_scripts *self = entry->source->scripts;
+    struct ml_err err = ML_ERR_INIT;
+    if (!entry_baseline(entry, &runs) || ml_files_same(&runs, &entry->offered_files))
+        return false;
+    const struct ml_plan_opts opts = {
+        .services = self->services,
+        .limits = &self->limits,
+        .marker = self->marker,
+        .files = &entry->offered_files,
+        .runs = &runs,
+        .objects_max = ML_GUARD_OBJECTS_MAX,
+        .reads_max = ML_GUARD_READS_MAX,
+        .done = entry_on_planned,
+        .context = entry,
+    };
+    if (ml_plan_new(&opts, &entry->plan, &err) == 0)
+        return true;
+    ml_warn(self->services->log, "scripts", "no plan of the new version; it goes live without one",
+            ML_S("source", entry->source->name), ML_ERR_FIELDS(&err), ML_S("script", entry->file));
+    return false;
+}
+
+/* The offered version is ready, and its names are checked. */
+static void entry_take_over(struct entry *entry, struct ml_controller *controller)
+{
+    const struct ml_history *history = entry->source->history;
+    bool guarded = entry_is_guarded(entry, controller);
+    entry_cancel_plan(entry);
+    entry->awaits_baseline = guarded && !entry_works(entry) && history &&
+                             !ml_history_is_known(history);
+    if (!entry->awaits_baseline && !(guarded && entry_begin_plan(entry)))
+        ml_controller_promote(controller);
+}
+
+/* Versions that are held may have been approved. True: the annotation has changed. */
+static bool source_follow_approval(struct ml_source *self)
+{
+    const char *is = self->approved ? self->approved : "";
+    if (strcmp(is, self->approvals_seen ? self->approvals_seen : "") == 0)
+        return false;
+    free(self->approvals_seen);
+    self->approvals_seen = ml_strdup(is);
+    ml_list_each_entry (struct entry, entry, &self->scripts->entries)
+        if (entry->source == self && entry->held)
+            entry->refused = 0;
+    return true;
+}
+
 static void entry_on_checked(void *context, const struct ml_err *problem)
 {
     struct entry *entry = context;
     struct ml_controller *controller = ml_take(&entry->checked);
     if (problem && !entry->source->allows_unknown_names) {
-        entry_refuse_offered(entry, controller, problem);
+        entry_refuse_offered(entry, controller, problem, false);
         return;
     }
     if (problem) {
@@ -577,10 +709,10 @@ static void entry_on_checked(void *context, const struct ml_err *problem)
     if (!controller)
         entry_look_again(entry);
     else if (entry->is_ready)
-        ml_controller_promote(controller);
+        entry_take_over(entry, controller);
 }
 
-/* It takes over when its names are checked. */
+/* It takes over when its names are checked, and its plan does no harm. */
 static void entry_on_ready(void *context, struct ml_controller *controller)
 {
     struct entry *entry = context;
@@ -588,7 +720,7 @@ static void entry_on_ready(void *context, struct ml_controller *controller)
     if (entry->check && entry->checked == controller)
         ml_text_check_kinds_exist(entry->check);
     else
-        ml_controller_promote(controller);
+        entry_take_over(entry, controller);
 }
 
 static const struct ml_controller_handler controller_handler = {
@@ -733,14 +865,16 @@ static void entry_offer(struct entry *entry, struct ml_script *script, const str
     entry->fingerprint = load ? ml_files_fingerprint(&load->files, script) : 0;
     entry->rolled_back = 0;
     entry->refused = 0;
+    entry->held = false;
     entry->why = ML_ERR_INIT;
     entry_show_refused(entry, false);
     entry_drop_successor(entry);
+    entry_cancel_plan(entry);
     if (!*place)
         *place = entry_new_controller(entry, name);
     entry_begin_check(entry, *place, script, load);
     ml_files_fini(&entry->offered_files);
-    if (files && entry->source->history)
+    if (files)
         ml_files_copy_loaded(&entry->offered_files, files, script);
     free(entry->offered_from);
     entry->offered_from = load ? ml_strdup(entry->source->version) : NULL;
@@ -919,6 +1053,8 @@ static void source_on_history_known(void *context)
         if (entry->source != self)
             continue;
         awaits = awaits || entry->awaits_history;
+        if (entry->awaits_baseline)
+            entry_take_over(entry, entry->controller);
         struct ml_script *older = entry->refused ? ml_load_older(&opts, ml_str_of(entry->file))
                                                  : NULL;
         if (older)
@@ -1242,7 +1378,8 @@ void ml_source_notify_files(struct ml_source *self, const struct ml_files *files
     source_follow_pause(self);
     source_follow_retry(self);
     source_note_what_is_allowed(self);
-    bool anew = source_follow_rollback(self);
+    bool anew = source_follow_approval(self);
+    anew = source_follow_rollback(self) || anew;
     for (size_t i = 0; i < files->refused_count; i++)
         source_refuse_file(self, &files->refused[i]);
     source_load(self, files, anew);
@@ -1311,6 +1448,7 @@ static void source_free(struct ml_source *self)
     char *name = self->name, *removed = self->removed, *version = self->version;
     char *paused = self->paused, *retry = self->retry, *retried = self->retried;
     char *rollback = self->rollback, *rolled_back = self->rolled_back;
+    char *approved = self->approved, *approvals_seen = self->approvals_seen;
     source_stop(self);
     ml_history_free(self->history);
     ml_cpu_account_fini(&self->cpu_account);
@@ -1323,6 +1461,8 @@ static void source_free(struct ml_source *self)
     free(retried);
     free(rollback);
     free(rolled_back);
+    free(approved);
+    free(approvals_seen);
     free(version);
 }
 
@@ -1434,6 +1574,10 @@ struct ml_scripts *ml_scripts_new(struct ml_services *services,
         services->metrics, "moonloop_script_refused",
         "1 while the newest version of the file is refused, and an older one or none runs.",
         ml_metric_labels("file"));
+    self->held = ml_metrics_gauge(
+        services->metrics, "moonloop_script_held",
+        "1 while the newest version of the file waits for approval, and an older one runs.",
+        ml_metric_labels("file"));
     self->drifted = ml_metrics_gauge(
         services->metrics, "moonloop_script_drifted",
         "1 while what runs is not what the source has in the file, or nothing runs.",
@@ -1458,6 +1602,11 @@ struct ml_scripts *ml_scripts_new(struct ml_services *services,
                                   "1 for the revision of each controller that runs.");
     ml_assert(joined);
     return self;
+}
+
+void ml_scripts_set_rollout(struct ml_scripts *self, enum ml_rollout rollout)
+{
+    self->rollout = rollout;
 }
 
 void ml_scripts_free(struct ml_scripts *self)
@@ -1526,8 +1675,10 @@ void ml_scripts_stop(struct ml_scripts *self, void (*done)(void *context), void 
         source_stop(source);
         ml_last_good_end(source->last_good);
     }
-    ml_list_each_entry (struct entry, entry, &self->entries)
+    ml_list_each_entry (struct entry, entry, &self->entries) {
         entry_cancel_check(entry);
+        entry_cancel_plan(entry);
+    }
     self->stopped = done;
     self->stopped_context = context;
     if (self->running == 0)
@@ -1565,7 +1716,8 @@ bool ml_scripts_ready(const struct ml_scripts *self, struct ml_buf *why)
 /* Why the version that runs is not the newest. */
 static const char *drift_of(const struct entry *entry)
 {
-    return entry->refused       ? "; the newest version is refused"
+    return entry->held          ? "; the newest version is held"
+           : entry->refused     ? "; the newest version is refused"
            : entry->rolled_back ? "; rolled back"
            : entry->missing     ? "; its file is gone"
                                 : "";

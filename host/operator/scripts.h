@@ -9,6 +9,12 @@
 
 struct ml_scripts;
 
+/* How a new version takes over. */
+enum ml_rollout {
+    ML_ROLLOUT_IMMEDIATE, /* at once */
+    ML_ROLLOUT_GUARDED,   /* when the plan of what it would do is harmless (guard.h) */
+};
+
 /* ---- a source: where files come from (source.h has two) ---- */
 
 struct ml_source;
@@ -32,6 +38,7 @@ struct ml_source {
     bool allows_unknown_names; /* scripts with names that do not exist run, too */
     char *version;  /* resourceVersion of what the files came from; NULL: it has none; owned */
     char *rollback; /* which revisions run instead of others (history.h); NULL: none; owned */
+    char *approved; /* revisions that go live whatever their plans say, "a, b"; NULL: none; owned */
     struct ml_str ns, configmap; /* beside which revisions are kept; empty: they are not */
 
     /* The rest is of scripts.c. */
@@ -40,6 +47,7 @@ struct ml_source {
     bool allowed_unknown_names;        /* what `allows_unknown_names` was at that time */
     char *retried;                     /* likewise, `retry` */
     char *rolled_back;                 /* likewise, `rollback` */
+    char *approvals_seen;              /* likewise, `approved` */
     struct ml_history *history;        /* NULL: no revisions are kept */
     bool loaded;                       /* a set was loaded at least once */
     struct ml_err trouble;             /* why it could not be read when last tried */
@@ -69,6 +77,8 @@ struct ml_scripts *ml_scripts_new(struct ml_services *services,
                                   const struct ml_script_limits *limits,
                                   struct ml_crash_marker *marker, void (*live)(void *context),
                                   void *context);
+/* Before the start; ML_ROLLOUT_IMMEDIATE unless it is called. */
+void ml_scripts_set_rollout(struct ml_scripts *scripts, enum ml_rollout rollout);
 void ml_scripts_free(struct ml_scripts *scripts); /* cancels running reconciles; NULL is fine */
 
 /* Takes ownership of the source; before the start. */

@@ -20,6 +20,8 @@ struct sum {
 };
 
 struct ml_deletions {
+    void (*heard)(void *context, const struct ml_deletion *deletion); /* NULL: all below */
+    void *context;
     struct ml_log *log;
     struct ml_recorder *recorder;
     struct ml_timer second; /* runs: some were told in it */
@@ -183,6 +185,10 @@ void ml_deletions_note(struct ml_deletions *self, const struct ml_deletion *dele
 {
     if (!self)
         return;
+    if (self->heard) {
+        self->heard(self->context, deletion);
+        return;
+    }
     if (self->told == 0)
         ml_timer_start(&self->second, ML_NS_PER_S);
     if (self->told++ < ML_DELETIONS_ALONE) {
@@ -207,11 +213,23 @@ struct ml_deletions *ml_deletions_new(struct ml_loop *loop, struct ml_log *log,
     return self;
 }
 
+struct ml_deletions *ml_deletions_new_heard(void (*heard)(void *context,
+                                                          const struct ml_deletion *deletion),
+                                            void *context)
+{
+    struct ml_deletions *self = ml_new(struct ml_deletions);
+    self->heard = heard;
+    self->context = context;
+    return self;
+}
+
 void ml_deletions_free(struct ml_deletions *self)
 {
     if (!self)
         return;
-    ml_timer_stop(&self->second);
-    ml_deletions_flush(self);
+    if (!self->heard) {
+        ml_timer_stop(&self->second);
+        ml_deletions_flush(self);
+    }
     free(self);
 }

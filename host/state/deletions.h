@@ -25,6 +25,10 @@ struct ml_deletion {
 
 struct ml_deletions *ml_deletions_new(struct ml_loop *loop, struct ml_log *log,
                                       struct ml_recorder *recorder);
+/* One that tells nobody but `heard`, of each: for a plan. */
+struct ml_deletions *ml_deletions_new_heard(void (*heard)(void *context,
+                                                          const struct ml_deletion *deletion),
+                                            void *context);
 /* Tells the sums that are left. NULL is fine. */
 void ml_deletions_free(struct ml_deletions *deletions);
 

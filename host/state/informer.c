@@ -4,6 +4,7 @@
 #include "state/informer.h"
 
 #include "base/repeat.h"
+#include "kube/selector.h"
 #include "state/reflector_fsm.h"
 
 #include <malloc.h>
@@ -293,16 +294,51 @@ static void informer_put_object(struct ml_informer *self, struct ml_object *obje
     ml_object_unref(old);
 }
 
+/* A copy shows a kind with namespaces in those of its set alone, as the original does. */
+static bool copy_shows_namespace(const struct ml_informer *self, struct ml_str ns)
+{
+    const struct ml_informers *informers = self->informers;
+    for (size_t i = 0; i < informers->namespace_count; i++)
+        if (ml_str_is(ns, informers->opts.namespaces[i]))
+            return true;
+    return !self->kind->namespaced || informers->namespace_count == 0;
+}
+
+bool ml_informer_has_all(const struct ml_informer *self, struct ml_str ns)
+{
+    const struct ml_selection *selection = &self->selection;
+    return selection->labels.len + selection->fields.len == 0 && !selection->metadata_only &&
+           copy_shows_namespace(self, ns);
+}
+
+/* Does an object belong here that no watch has brought? Only the watch says what is selected, so it
+ * adds nothing to a selection. Beside a copy there is no watch; the server alone knows fields. */
+static bool informer_takes(const struct ml_informer *self, struct ml_str json,
+                           const struct ml_object *object)
+{
+    const struct ml_selection *selection = &self->selection;
+    bool is_held = ml_store_get(self->store, ml_object_key(object)) != NULL;
+    struct ml_str labels = {NULL, 0}, missed;
+    if (!self->informers->opts.copied)
+        return is_held || selection->labels.len + selection->fields.len == 0;
+    if (!copy_shows_namespace(self, ml_object_namespace(object)))
+        return false;
+    (void)ml_json_find(json, &labels, "metadata", "labels", NULL);
+    return selection->fields.len > 0
+               ? is_held
+               : ml_label_selector_matches(selection->labels, labels, &missed);
+}
+
 void ml_informer_learn(struct ml_informer *self, struct ml_str json)
 {
-    bool selects = self->selection.labels.len > 0 || self->selection.fields.len > 0;
     struct ml_object *object = NULL;
     struct ml_err err = ML_ERR_INIT;
     if (ml_selection_object(&self->selection, self->dict, self->kind, json, &object, &err) < 0)
         return; /* the watch will bring the object, and report what is wrong with it */
-    /* Only the watch says what is selected, so others are not added. */
-    if (!selects || ml_store_get(self->store, ml_object_key(object)))
+    if (informer_takes(self, json, object))
         informer_put_object(self, object);
+    else if (self->informers->opts.copied)
+        ml_informer_forget(self, ml_object_key(object));
     ml_object_unref(object);
 }
 
@@ -312,6 +348,16 @@ static struct ml_object *informer_remove_object(struct ml_informer *self, struct
 {
     tombstones_put(&self->tombstones, ml_object_uid(held), rv);
     return ml_store_remove(self->store, ml_object_key(held));
+}
+
+void ml_informer_forget(struct ml_informer *self, struct ml_str key)
+{
+    struct ml_object *held = ml_store_get(self->store, key);
+    if (!held)
+        return;
+    struct ml_object *old = informer_remove_object(self, held, ml_object_rv(held));
+    informer_notify(self, old, NULL);
+    ml_object_unref(old);
 }
 
 static bool scope_covers(const struct informer_scope *scope, struct ml_object *object)
@@ -630,6 +676,18 @@ static void informer_free(void *informer)
     free(self);
 }
 
+/* The objects are shared: they never change. */
+static void informer_copy(struct ml_informer *self)
+{
+    struct ml_informers *from = self->informers->opts.copied;
+    struct ml_informer *original = ml_informers_get(from, self->kind, &self->selection);
+    size_t cursor = 0;
+    ml_assert(ml_informer_synced(original));
+    for (struct ml_object *object; (object = ml_store_next(original->store, &cursor));)
+        ml_object_unref(ml_store_put(self->store, object));
+    ml_informer_put(original);
+}
+
 /* One user; `namespaces` has a name for each scope ("": all); `name` empty: all objects. Joins the
  * informers and starts. `selection` is copied. */
 static struct ml_informer *informer_new(struct ml_informers *informers, const struct ml_kind *kind,
@@ -648,8 +706,8 @@ static struct ml_informer *informer_new(struct ml_informers *informers, const st
     self->users = 1;
     self->store = ml_store_new();
     self->dict = ml_dict_new();
-    self->scope_count = scope_count;
-    self->unsynced = scope_count;
+    self->scope_count = informers->opts.copied ? 0 : scope_count; /* it has no reflectors */
+    self->unsynced = self->scope_count;
     self->scopes = ml_zalloc(scope_count * sizeof *self->scopes);
     ml_list_init(&self->listeners);
     ml_task_init(&self->end, informer_free, self);
@@ -657,6 +715,8 @@ static struct ml_informer *informer_new(struct ml_informers *informers, const st
     informer_register_counters(self);
     for (size_t i = 0; i < self->scope_count; i++)
         scope_init(&self->scopes[i], self, namespaces[i], name);
+    if (informers->opts.copied)
+        informer_copy(self);
     return self;
 }
 
@@ -700,6 +760,11 @@ static struct ml_informer *informers_find(struct ml_informers *informers,
             return self;
     }
     return NULL;
+}
+
+const char *const *ml_informers_namespaces(const struct ml_informers *informers)
+{
+    return informers->opts.namespaces;
 }
 
 struct ml_informer *ml_informers_next(struct ml_informers *informers, struct ml_informer *informer)

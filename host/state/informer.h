@@ -27,11 +27,18 @@ struct ml_informers_opts {
     struct ml_discovery *discovery; /* asked whether a kind that answers 404 no longer exists; NULL:
                                        never assume so */
     bool streams;                   /* lists are asked for as streams (WatchList) */
+    /* Of a plan: each informer begins as a copy of the one of this set, which must be synced, and
+     * watches nothing. It shows what it is told (ml_informer_learn, ml_informer_forget). NULL: the
+     * server is watched. */
+    struct ml_informers *copied;
 };
 
 /* The informers of a process, one for each kind and selection, shared by reference count. */
 struct ml_informers *ml_informers_new(const struct ml_informers_opts *opts);
 void ml_informers_free(struct ml_informers *informers);
+
+/* The namespaces that it watches, as in its options; NULL: all. */
+const char *const *ml_informers_namespaces(const struct ml_informers *informers);
 
 /* The informer of what is selected of a kind, started by the first caller. Each caller gives it
  * back with ml_informer_put. A cluster-scoped kind is watched as a whole, whatever the namespaces.
@@ -94,6 +101,10 @@ void ml_informer_unlisten(struct ml_listener *listener);
  * Ignores one that cannot be read or is not newer than the cached one. Does not change the version
  * that the watch has reached. */
 void ml_informer_learn(struct ml_informer *informer, struct ml_str json);
+/* Of a copy: does it have all objects of its kind in that namespace, whole? */
+bool ml_informer_has_all(const struct ml_informer *informer, struct ml_str ns);
+/* Of a copy: the object was deleted. */
+void ml_informer_forget(struct ml_informer *informer, struct ml_str key);
 
 /* True when the cache shows a write in namespace `ns` that the server answered with resourceVersion
  * `rv`: the reflector of that namespace got that far, or listed afterwards. Also true for a version

@@ -40,8 +40,11 @@ describe("A script that is changed", function()
 
   setup(scripts.install_widgets)
 
+  -- Specs of what follows an edit that did harm let it.
   local function start(name, args)
-    moonloop = host.start { name = name, configmaps = ns .. "/scripts", namespaces = ns, args = args }
+    moonloop = host.start {
+      name = name, configmaps = ns .. "/scripts", namespaces = ns, args = args or { "--rollout", "immediate" },
+    }
     moonloop:till_ready()
     return moonloop
   end
@@ -203,7 +206,7 @@ describe("A script that is changed", function()
   end)
 
   it("goes back on two replicas, of which the one that stands by keeps nothing", function()
-    local election = { "--leader-elect", "--leader-election-namespace", ns }
+    local election = { "--leader-elect", "--leader-election-namespace", ns, "--rollout", "immediate" }
     moonloop:stop()
     local leader = start("leader", election)
     leader:till_log { logger = "election", msg = "leading" }
@@ -279,6 +282,160 @@ describe("A script that is changed", function()
     till_said "two"
     command("retry", "parts", "--namespace", ns)
     moonloop:till_log { msg = "controller tries all objects again", controller = "parts" }
+  end)
+
+  -- Returns the exit code, what the plan says of the controller, and standard error.
+  local function plan(text)
+    local file = shell.folder "plan" .. "/parts.lua"
+    shell.write(file, text)
+    local result = host.command { "plan", "--scripts", file, "--namespace", ns, "-o", "json" }
+    local said = cjson.decode(result.out)
+    return result.code, said and said.controllers[1], result.err
+  end
+
+  it("is planned first: the plan says what the edit then does, and writes nothing", function()
+    make_widgets(WIDGETS)
+    till_parts(3 * WIDGETS)
+    till_said("one", ("w%02d"):format(WIDGETS))
+    local code, said = plan(PARTS)
+    assert.same({ 0, {} }, { code, said.changes })
+    local version = api.get("Widget", ns, "w01").metadata.resourceVersion
+    code, said = plan(INVERTED)
+    assert.equal(2, code)
+    assert.same({ WIDGETS, WIDGETS }, { said.objects, said.tried })
+    assert.equal(3 * WIDGETS, #said.changes)
+    for _, change in ipairs(said.changes) do
+      assert.same({ "delete", "ConfigMap", ns }, { change.verb, change.kind, change.namespace })
+      assert.equal(ns .. "/" .. change.name:match "^w%d%d", change["for"])
+      assert.equal("no longer returned by parts.lua:9", change.why)
+    end
+    local said_is = "data = { said = widget.spec.say"
+    code, said = plan(scripts.edited(PARTS, said_is, said_is .. " .. '!'"))
+    assert.equal(2, code)
+    assert.equal(3 * WIDGETS, #said.changes)
+    assert.same({ field = "data.said", from = "one", to = "one!" }, said.changes[1].fields[1])
+    assert.equal(3 * WIDGETS, (parts()))
+    assert.equal(version, api.get("Widget", ns, "w01").metadata.resourceVersion)
+    kubectl.configmap(ns, "scripts", { ["parts.lua"] = INVERTED })
+    till_parts(0)
+    code, said = plan(INVERTED)
+    assert.same({ 0, {} }, { code, said.changes })
+  end)
+
+  local HELD = "script held; the last good version keeps running"
+
+  -- Waits until INVERTED is held, with its numbers; returns its revision.
+  local function till_held(host_of)
+    local line = host_of:till_log { msg = HELD }
+    local count, revision = line.error:match
+      "would delete (%d+) objects %(its own have %d+%); the first: ConfigMap .*; .*approve: (%x+)$"
+    assert.equal(tostring(3 * WIDGETS), count, line.error)
+    return revision
+  end
+
+  local function restart_guarded(name)
+    start(name, { "--rollout", "guarded" })
+  end
+
+  it("is held before it deletes anything, after a kill too, and goes live when it is approved", function()
+    moonloop:stop()
+    restart_guarded "guarded"
+    make_widgets(WIDGETS)
+    till_parts(3 * WIDGETS)
+    local good = live_revision()
+    till_kept(good)
+    kubectl.configmap(ns, "scripts", { ["parts.lua"] = INVERTED })
+    local held = till_held(moonloop)
+    cluster.till_event(ns, "ConfigMap", "scripts", "ScriptHeld", "revision " .. held .. " would delete 36 objects")
+    local file = { file = "parts.lua" }
+    assert.equal(1, moonloop:metric("moonloop_script_held", file))
+    assert.equal(0, moonloop:metric("moonloop_script_refused", file))
+    assert.equal(1, moonloop:metric("moonloop_script_drifted", file))
+    assert.truthy(moonloop:get("/readyz?verbose"):find(good .. "; the newest version is held\n", 1, true))
+    api.patch("Widget", ns, "w01", { spec = { say = "two" } })
+    till_said "two"
+    moonloop:kill()
+    restart_guarded "guarded-again"
+    assert.equal(held, till_held(moonloop))
+    assert.equal(good, live_revision())
+    api.patch("Widget", ns, "w01", { spec = { say = "three" } })
+    till_said "three"
+    assert.equal(3 * WIDGETS, (parts()))
+    annotate("ConfigMap", "scripts", "approve", held)
+    till_parts(0)
+    assert.equal(held, live_revision())
+    assert.equal(0, moonloop:metric("moonloop_script_held", file))
+  end)
+
+  it("is held on two replicas, whichever of them leads", function()
+    local election = { "--leader-elect", "--leader-election-namespace", ns }
+    moonloop:stop()
+    local leader = start("leader", election)
+    leader:till_log { logger = "election", msg = "leading" }
+    local standby = start("standby", election)
+    make_widgets(WIDGETS)
+    till_parts(3 * WIDGETS)
+    till_kept(live_revision())
+    kubectl.configmap(ns, "scripts", { ["parts.lua"] = INVERTED })
+    local held = till_held(leader)
+    assert.equal(held, till_held(standby))
+    leader:kill()
+    api.patch("Widget", ns, "w01", { spec = { say = "two" } })
+    wait.till("status.said two", 40, function()
+      return api.get("Widget", ns, "w01").status.said == "two"
+    end)
+    assert.equal(3 * WIDGETS, (parts()))
+    annotate("ConfigMap", "scripts", "approve", held)
+    till_parts(0)
+  end)
+
+  it("is refused when it fails for objects that the running version handles", function()
+    moonloop:stop()
+    restart_guarded "guarded"
+    make_widgets(6)
+    till_parts(18)
+    local good = live_revision()
+    kubectl.configmap(ns, "scripts", { ["parts.lua"] = scripts.edited(PARTS, "local children = {}", [[
+local children = {}
+    assert(widget.metadata.name > "w02", "it is bad")]]) })
+    cluster.till_event(ns, "ConfigMap", "scripts", "ScriptRefused", "fails for 2 of 6 objects, for which the running "
+      .. "one does not; the first: " .. ns .. "/w01: parts.lua:11: it is bad")
+    assert.equal(good, live_revision())
+    assert.equal(1, moonloop:metric("moonloop_script_refused", { file = "parts.lua" }))
+  end)
+
+  it("is held when each run would change what the one before has made", function()
+    moonloop:stop()
+    restart_guarded "guarded"
+    make_widgets(2)
+    till_parts(6)
+    local endless = scripts.edited(PARTS, "reconcile = function(widget)", "reconcile = function(widget, ctx)")
+    endless = scripts.edited(endless, "data = { said = widget.spec.say },", [[
+data = {
+            said = widget.spec.say,
+            at = (ctx.get(ConfigMap, widget.metadata.name .. "-" .. i) or widget).metadata.resourceVersion,
+          },]])
+    kubectl.configmap(ns, "scripts", { ["parts.lua"] = endless })
+    local line = moonloop:till_log { msg = HELD }
+    assert.matches("would write without end for 2 of 2 objects", line.error)
+    assert.is_nil(api.get("ConfigMap", ns, "w01-1").data.at)
+  end)
+
+  it("is planned with its failures", function()
+    make_widgets(3)
+    till_parts(9)
+    local code, said = plan(scripts.edited(PARTS, "local children = {}", [[
+local children = {}
+    assert(widget.metadata.name ~= "w02", "it is bad")]]))
+    assert.equal(1, code)
+    assert.same({ { object = ns .. "/w02", message = "parts.lua:11: it is bad" } }, said.fails)
+    local err
+    code, said, err = plan "return {"
+    assert.same({ 1, {} }, { code, said or {} })
+    assert.matches("^parts%.lua:1: ", err)
+    code, said, err = plan(scripts.edited(PARTS, "return { children", "return { childs"))
+    assert.same({ 1, {} }, { code, said or {} })
+    assert.matches("parts%.lua:19: .*childs", err)
   end)
 
   it("is not touched by a command that cannot be carried out", function()

@@ -1,0 +1,532 @@
+/* moonloop plan: what scripts would do on a cluster, as a diff. Nothing is written: an operator
+ * whose client sends no write fills the caches, and the scripts run on a copy of them
+ * (operator/plan.h). */
+#include "cli/api.h"
+
+#include "base/escape.h"
+#include "include/moonloop.h"
+#include "operator/operator.h"
+#include "operator/plan.h"
+#include "operator/text_check.h"
+
+#include <stdio.h>
+
+#define SYNC_MAX_NS   (30 * ML_NS_PER_S)
+#define KIND_MAX_NS   (3 * ML_NS_PER_S)
+#define LOOK_NS       (200 * ML_NS_PER_MS)
+#define SAMPLES       5  /* of one verb and kind, in text */
+#define FIELDS        10 /* of one object, likewise */
+#define VALUE_LEN_MAX 60
+
+struct values {
+    struct ml_api_opts api;
+    struct ml_option_list scripts, words;
+    struct ml_script_limits limits;
+    const char *format;
+};
+
+/* The plan of one controller, while it is made. */
+struct work {
+    struct ml_operator *operator;
+    struct ml_loop *loop;
+    struct ml_plan *plan;
+    struct ml_text_check *check;
+    struct ml_cpu_account account; /* of the check */
+    struct ml_timer look;
+    int64_t began_ns;
+    bool planned, synced;
+    struct ml_err problem;
+};
+
+struct command {
+    struct ml_api *api;
+    struct ml_operator *operator;
+    const struct ml_script_limits *limits;
+    bool prints_json; /* else text */
+    struct ml_json_writer json;
+    size_t controllers, changes, bad;
+};
+
+/* ---- making it ---- */
+
+static void on_planned(void *context)
+{
+    struct work *work = context;
+    work->planned = true;
+    if (work->check)
+        ml_text_check_kinds_exist(work->check);
+    else
+        ml_loop_stop(work->loop);
+}
+
+static void on_checked(void *context, const struct ml_err *problem)
+{
+    struct work *work = context;
+    if (problem)
+        work->problem = *problem;
+    else
+        work->check = NULL;
+    if (problem || work->planned)
+        ml_loop_stop(work->loop);
+}
+
+static int64_t now_ns(const struct work *work)
+{
+    return ml_clock_monotonic(ml_loop_clock(work->loop));
+}
+
+/* Gives up when a kind is not installed, or the caches do not fill. */
+static void look(void *context)
+{
+    struct work *work = context;
+    ML_AUTO(ml_buf_fini) struct ml_buf why = ML_BUF_INIT;
+    int64_t max_ns = ml_plan_misses_kind(work->plan) ? KIND_MAX_NS : SYNC_MAX_NS;
+    ml_plan_waits(work->plan, &why);
+    if (why.len == 0)
+        return;
+    if (now_ns(work) - work->began_ns < max_ns) {
+        ml_timer_start(&work->look, LOOK_NS);
+        return;
+    }
+    ml_err_set(&work->problem, ML_ETIMEOUT, ML_STR_FMT, ML_STR_ARG(ml_str_trim(ml_buf_str(&why))));
+    ml_loop_stop(work->loop);
+}
+
+/* `work->problem` says why there is none. */
+static void make_plan(struct work *work, const struct ml_files *files,
+                      const struct ml_script *script, const struct ml_script_limits *limits)
+{
+    struct ml_services *services = ml_operator_services(work->operator);
+    const struct ml_plan_opts opts = {.services = services,
+                                      .limits = limits,
+                                      .files = files,
+                                      .done = on_planned,
+                                      .context = work};
+    work->loop = services->loop;
+    work->began_ns = now_ns(work);
+    if (ml_plan_new(&opts, &work->plan, &work->problem) < 0)
+        return;
+    work->check = ml_text_check_new(services, &work->account, files, script, on_checked, work);
+    ml_timer_init(&work->look, work->loop, look, work);
+    ml_timer_start(&work->look, LOOK_NS);
+    ml_loop_run(work->loop);
+}
+
+static void on_nothing(void *context)
+{
+    (void)context;
+}
+
+static void work_fini(struct work *work)
+{
+    ml_timer_stop(&work->look);
+    ml_text_check_cancel(work->check);
+    ml_plan_free(work->plan);
+    ml_cpu_account_fini(&work->account);
+}
+
+/* ---- telling it ---- */
+
+static const char *const verbs[] = {
+    [ML_PLAN_CREATE] = "create", [ML_PLAN_CHANGE] = "change", [ML_PLAN_DELETE] = "delete"};
+
+static const char *const notes[] = {
+    [ML_PLAN_FAILS] = "fails", [ML_PLAN_UNKNOWN] = "unknown", [ML_PLAN_ENDLESS] = "endless"};
+
+static void put_field(void *context, struct ml_str field, struct ml_str from, struct ml_str to)
+{
+    struct ml_json_writer *json = context;
+    ml_json_begin_object(json);
+    ml_json_put_string(json, "field", field);
+    if (from.len > 0)
+        ml_json_put_raw(json, "from", from);
+    if (to.len > 0)
+        ml_json_put_raw(json, "to", to);
+    ml_json_end_object(json);
+}
+
+static void put_change(struct ml_json_writer *json, const struct ml_plan_change *change)
+{
+    struct ml_str ns = ml_key_namespace(change->key);
+    ml_json_begin_object(json);
+    ml_json_put_string(json, "verb", ml_str_of(verbs[change->verb]));
+    ml_json_put_string(json, "apiVersion", ml_str_of(change->kind->api_version));
+    ml_json_put_string(json, "kind", ml_str_of(change->kind->kind));
+    if (ns.len > 0)
+        ml_json_put_string(json, "namespace", ns);
+    ml_json_put_string(json, "name", ml_key_name(change->key));
+    ml_json_put_string(json, "for", ml_str_of(change->by));
+    if (change->why)
+        ml_json_put_string(json, "why", ml_str_of(change->why));
+    if (change->verb != ML_PLAN_DELETE) {
+        ml_json_key(json, ML_STR("fields"));
+        ml_json_begin_array(json);
+        ml_plan_differences(change, put_field, json);
+        ml_json_end_array(json);
+    }
+    ml_json_end_object(json);
+}
+
+static void put_notes(struct ml_json_writer *json, const struct ml_plan *plan,
+                      enum ml_plan_notes which)
+{
+    struct ml_plan_note note;
+    ml_json_key(json, ml_str_of(notes[which]));
+    ml_json_begin_array(json);
+    for (size_t i = 0; ml_plan_note(plan, which, i, &note); i++) {
+        ml_json_begin_object(json);
+        ml_json_put_string(json, "object", ml_str_of(note.key));
+        ml_json_put_string(json, "message", ml_str_of(note.text));
+        ml_json_end_object(json);
+    }
+    ml_json_end_array(json);
+}
+
+static void put_events(struct ml_json_writer *json, const struct ml_plan *plan)
+{
+    size_t cursor = 0;
+    ml_json_key(json, ML_STR("events"));
+    ml_json_begin_array(json);
+    for (const struct ml_mirrored_event *event; (event = ml_plan_next_event(plan, &cursor));) {
+        struct ml_str reason = ml_str_of(event->id), type = ml_str_cut(&reason, ' ');
+        ml_json_begin_object(json);
+        ml_json_put_string(json, "type", type);
+        ml_json_put_string(json, "reason", reason);
+        ml_json_put_int(json, "count", (int64_t)event->count);
+        ml_json_put_string(json, "object", ml_str_of(event->about));
+        ml_json_put_string(json, "note", ml_str_of(event->note));
+        ml_json_end_object(json);
+    }
+    ml_json_end_array(json);
+}
+
+static void put_plan(struct ml_json_writer *json, const struct ml_plan *plan)
+{
+    const struct ml_declaration *declaration = ml_plan_declaration(plan);
+    struct ml_plan_change change;
+    size_t cursor = 0, tried, objects = ml_plan_objects(plan, &tried);
+    ml_json_begin_object(json);
+    ml_json_put_string(json, "controller", ml_str_of(declaration->name));
+    ml_json_put_string(json, "file", ml_str_of(declaration->file));
+    ml_json_put_string(json, "revision", ml_str_of(declaration->revision));
+    ml_json_put_string(json, "kind", declaration->kinds[0].gvk.kind);
+    ml_json_put_int(json, "objects", (int64_t)objects);
+    ml_json_put_int(json, "tried", (int64_t)tried);
+    ml_json_key(json, ML_STR("changes"));
+    ml_json_begin_array(json);
+    while (ml_plan_next_change(plan, &cursor, &change))
+        put_change(json, &change);
+    ml_json_end_array(json);
+    for (enum ml_plan_notes which = 0; which < ML_PLAN_NOTES; which++)
+        put_notes(json, plan, which);
+    put_events(json, plan);
+    ml_json_end_object(json);
+}
+
+/* The changes of one verb to one kind are told together. */
+struct group {
+    enum ml_plan_verb verb;
+    const struct ml_kind *kind;
+};
+
+struct printed_fields {
+    size_t count;
+};
+
+static void append_value(struct ml_buf *line, struct ml_str value)
+{
+    if (value.len == 0)
+        ml_buf_puts(line, "nothing");
+    else
+        ml_buf_printf(line, ML_STR_FMT "%s", ML_STR_ARG(ml_str_head(value, VALUE_LEN_MAX)),
+                      value.len > VALUE_LEN_MAX ? "…" : "");
+}
+
+static void print_field(void *context, struct ml_str field, struct ml_str from, struct ml_str to)
+{
+    struct printed_fields *fields = context;
+    ML_AUTO(ml_buf_fini) struct ml_buf line = ML_BUF_INIT;
+    if (fields->count++ >= FIELDS)
+        return;
+    ml_buf_printf(&line, "      " ML_STR_FMT ": ", ML_STR_ARG(field));
+    append_value(&line, from);
+    ml_buf_puts(&line, " → ");
+    append_value(&line, to);
+    ml_print_line(stdout, "%s", ml_buf_cstr(&line));
+}
+
+static void print_change(const struct ml_plan_change *change)
+{
+    struct printed_fields fields = {0};
+    ml_print_line(stdout, "    " ML_STR_FMT ", for %s%s%s", ML_STR_ARG(change->key), change->by,
+                  change->why ? ": " : "", change->why ? change->why : "");
+    if (change->verb == ML_PLAN_CHANGE)
+        ml_plan_differences(change, print_field, &fields);
+    if (fields.count > FIELDS)
+        ml_print_line(stdout, "      and %zu more fields", fields.count - FIELDS);
+}
+
+static void print_group(const struct ml_plan *plan, const struct group *group)
+{
+    struct ml_plan_change change;
+    size_t count = 0, cursor = 0;
+    while (ml_plan_next_change(plan, &cursor, &change))
+        count += change.verb == group->verb && change.kind == group->kind;
+    ml_print_line(stdout, "  %s %zu %s", verbs[group->verb], count, group->kind->kind);
+    count = cursor = 0;
+    while (ml_plan_next_change(plan, &cursor, &change)) {
+        bool belongs = change.verb == group->verb && change.kind == group->kind;
+        if (belongs && count++ < SAMPLES)
+            print_change(&change);
+    }
+    if (count > SAMPLES)
+        ml_print_line(stdout, "    and %zu more", count - SAMPLES);
+}
+
+/* Returns the number of changes. */
+static size_t print_changes(const struct ml_plan *plan)
+{
+    static const enum ml_plan_verb order[] = {ML_PLAN_DELETE, ML_PLAN_CHANGE, ML_PLAN_CREATE};
+    struct ml_plan_change change;
+    size_t total = 0;
+    for (size_t i = 0; i < ML_COUNT(order); i++) {
+        ML_AUTO(ml_map_fini) struct ml_map kinds = {0};
+        size_t cursor = 0;
+        while (ml_plan_next_change(plan, &cursor, &change)) {
+            if (change.verb != order[i])
+                continue;
+            total++;
+            struct ml_str name = ml_str_of(change.kind->plural);
+            struct group group = {change.verb, change.kind};
+            if (!ml_map_put(&kinds, name, (void *)change.kind))
+                print_group(plan, &group);
+        }
+    }
+    return total;
+}
+
+static size_t print_notes(const struct ml_plan *plan, enum ml_plan_notes which)
+{
+    static const char *const heads[] = {
+        [ML_PLAN_FAILS] = "fails",
+        [ML_PLAN_UNKNOWN] = "is not known, as a server would have to be asked",
+        [ML_PLAN_ENDLESS] = "writes without end: each run changes what the one before has made"};
+    struct ml_plan_note note;
+    size_t count = 0;
+    for (; ml_plan_note(plan, which, count, &note); count++) {
+        if (count == 0)
+            ml_print_line(stdout, "  %s", heads[which]);
+        if (count < SAMPLES)
+            ml_print_line(stdout, "    %s: %s", note.key, note.text);
+    }
+    if (count > SAMPLES)
+        ml_print_line(stdout, "    and %zu more", count - SAMPLES);
+    return count;
+}
+
+static void print_events(const struct ml_plan *plan)
+{
+    size_t cursor = 0;
+    for (const struct ml_mirrored_event *event; (event = ml_plan_next_event(plan, &cursor));)
+        ml_print_line(stdout, "  Event %s, %zu times, as of %s: %s", event->id, event->count,
+                      event->about, event->note);
+}
+
+static void print_plan(const struct ml_plan *plan)
+{
+    const struct ml_declaration *declaration = ml_plan_declaration(plan);
+    size_t tried, objects = ml_plan_objects(plan, &tried), said = 0;
+    ml_print_line(stdout,
+                  "%s: controller %s, revision %s: %zu of %zu objects of " ML_STR_FMT " were tried",
+                  declaration->file, declaration->name, declaration->revision, tried, objects,
+                  ML_STR_ARG(declaration->kinds[0].gvk.kind));
+    said += print_changes(plan);
+    for (enum ml_plan_notes which = 0; which < ML_PLAN_NOTES; which++)
+        said += print_notes(plan, which);
+    print_events(plan);
+    if (said == 0)
+        ml_print_line(stdout, "  changes nothing");
+}
+
+/* ---- the command ---- */
+
+static void count_plan(struct command *self, const struct ml_plan *plan)
+{
+    struct ml_plan_change change;
+    struct ml_plan_note note;
+    size_t cursor = 0;
+    while (ml_plan_next_change(plan, &cursor, &change))
+        self->changes++;
+    for (size_t i = 0; ml_plan_note(plan, ML_PLAN_FAILS, i, &note); i++)
+        self->bad++;
+}
+
+static void plan_controller(struct command *self, const struct ml_files *all,
+                            const struct ml_script *script)
+{
+    struct work work = {.operator= self->operator, .problem = ML_ERR_INIT };
+    ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
+    ml_files_copy_loaded(&files, all, script);
+    ml_cpu_account_init(&work.account, ml_operator_services(self->operator)->slices, on_nothing,
+                        &work);
+    make_plan(&work, &files, script, self->limits);
+    self->controllers++;
+    if (work.problem.kind) {
+        self->bad++;
+        ml_print_line(stderr, "%s", work.problem.message);
+    } else if (self->prints_json) {
+        put_plan(&self->json, work.plan);
+        count_plan(self, work.plan);
+    } else {
+        print_plan(work.plan);
+        count_plan(self, work.plan);
+    }
+    work_fini(&work);
+}
+
+static void count_bad(struct command *self, const struct ml_err *err)
+{
+    self->bad++;
+    ml_print_line(stderr, "%s", err->message);
+}
+
+static void plan_path(struct command *self, const char *path)
+{
+    ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
+    struct ml_load load;
+    const struct ml_load_opts opts = {.limits = self->limits};
+    struct ml_err err = ML_ERR_INIT;
+    if (ml_files_read(&files, &ml_files_scripts, path, &err) < 0) {
+        count_bad(self, &err);
+        return;
+    }
+    for (size_t i = 0; i < files.refused_count; i++)
+        count_bad(self, &files.refused[i].err);
+    ml_load_all(&load, &files, &opts);
+    for (size_t i = 0; i < files.count; i++) {
+        const struct ml_load_verdict *verdict = &load.verdicts[i];
+        if (verdict->outcome == ML_LOAD_REFUSED)
+            count_bad(self, &verdict->err);
+        else if (verdict->outcome == ML_LOAD_CONTROLLER)
+            plan_controller(self, &files, verdict->script);
+    }
+    ml_load_fini(&load);
+}
+
+/* A script may name any origin: a plan asks none of them. */
+static bool allow_origin(struct ml_outbound *outbound, const char *origin)
+{
+    (void)outbound, (void)origin;
+    return true;
+}
+
+/* The one fence of the client: nothing that changes anything leaves this process. */
+static int refuse_writes(void *context, const char *method, const char *path, struct ml_err *err)
+{
+    (void)context;
+    return ml_err_set(err, ML_EFORBIDDEN, "%s %s was not sent: a plan writes nothing", method,
+                      path);
+}
+
+static int reach_server(struct ml_api *api, struct ml_err *err)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf version = ML_BUF_INIT;
+    struct ml_client_request request = {.verb = ML_VERB_GET, .path = "/version"};
+    return ml_api_ask(api, &request, &version, err);
+}
+
+static void plan_paths(struct command *self, const struct values *values)
+{
+    for (size_t i = 0; i < values->scripts.count; i++)
+        plan_path(self, values->scripts.values[i]);
+    for (size_t i = 0; i < values->words.count; i++)
+        plan_path(self, values->words.values[i]);
+}
+
+static void plan_as_json(struct command *self, const struct values *values)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf out = ML_BUF_INIT;
+    ml_json_writer_init(&self->json, &out);
+    ml_json_begin_object(&self->json);
+    ml_json_key(&self->json, ML_STR("controllers"));
+    ml_json_begin_array(&self->json);
+    plan_paths(self, values);
+    ml_json_end_array(&self->json);
+    ml_json_end_object(&self->json);
+    ml_print_line(stdout, "%s", ml_buf_cstr(&out));
+}
+
+static int run(void *given, char **argv, struct ml_err *err)
+{
+    struct values *values = given;
+    struct command self = {.limits = &values->limits, .prints_json = values->format != NULL};
+    struct ml_operator_opts opts = {0};
+    (void)argv;
+    if (values->format && strcmp(values->format, "json") != 0) {
+        ml_err_set(err, ML_EINVALID, "-o %s: choose json, or leave it out", values->format);
+        return MOONLOOP_EXIT_USAGE;
+    }
+    if (values->scripts.count + values->words.count == 0) {
+        ml_err_set(err, ML_EINVALID, "no scripts given: moonloop plan --scripts PATH");
+        return MOONLOOP_EXIT_USAGE;
+    }
+    if (ml_api_open(&values->api, &self.api, err) < 0)
+        return MOONLOOP_EXIT_UNREACHABLE;
+    if (reach_server(self.api, err) < 0) {
+        ml_api_close(self.api);
+        return ml_api_exit_code(err);
+    }
+    const char *const namespaces[] = {values->api.ns, NULL};
+    struct ml_outbound outbound = {.allows = allow_origin};
+    opts.outbound = &outbound;
+    opts.namespaces = namespaces;
+    opts.limits = values->limits;
+    ml_api_operator_opts(self.api, &opts);
+    self.operator= ml_operator_new(&opts);
+    ml_client_set_fence(ml_operator_client(self.operator), refuse_writes, NULL);
+    if (self.prints_json)
+        plan_as_json(&self, values);
+    else
+        plan_paths(&self, values);
+    ml_operator_free(self.operator);
+    ml_api_close(self.api);
+    if (self.bad > 0)
+        return MOONLOOP_EXIT_BAD;
+    if (self.controllers == 0) {
+        ml_err_set(err, ML_EINVALID, "no controller in these scripts");
+        return MOONLOOP_EXIT_BAD;
+    }
+    return self.changes > 0 ? MOONLOOP_EXIT_CHANGES : MOONLOOP_EXIT_OK;
+}
+
+static const struct ml_option options[] = {
+    {"--scripts", "PATH", "a script, or a folder of scripts (repeat)", ML_OPTION_LIST,
+     offsetof(struct values, scripts)},
+    {"-o", "json", "all changes, with all fields, as JSON", ML_OPTION_TEXT,
+     offsetof(struct values, format)},
+    {"--script-memory", "BYTES", "limit of one script's memory; default 16Mi", ML_OPTION_SIZE,
+     offsetof(struct values, limits.memory_max)},
+    {"--namespace", "NS", "the objects of this namespace alone; default: all", ML_OPTION_TEXT,
+     offsetof(struct values, api.ns)},
+    {"--kubeconfig", "FILE", "default: $KUBECONFIG, in-cluster, ~/.kube/config", ML_OPTION_TEXT,
+     offsetof(struct values, api.kubeconfig)},
+    {"--context", "NAME", "of the kubeconfig; default: its current-context", ML_OPTION_TEXT,
+     offsetof(struct values, api.context)},
+};
+
+const struct ml_command ml_command_plan = {
+    .name = "plan",
+    .usage = "--scripts PATH [OPTIONS]",
+    .summary = "say what scripts would do on the cluster, and write nothing",
+    .description =
+        "Runs each controller over the objects of the cluster, on a copy of them, and prints\n"
+        "what it would create, change and delete, for which objects it fails, and which Events\n"
+        "it would record. Nothing is written, and ctx.http asks nobody.\n"
+        "Exit code 0: it would change nothing; 2: it would; 1: a script is refused, or fails.",
+    .example = "--scripts reconcilers/ --context staging",
+    .options = options,
+    .option_count = ML_COUNT(options),
+    .words = offsetof(struct values, words),
+    .values_size = sizeof(struct values),
+    .run = run,
+};

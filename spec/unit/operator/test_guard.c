@@ -1,0 +1,373 @@
+/* Versions that would do harm are held, and those that fail are refused, before they are live. On a
+ * scripted API server and a fake clock. */
+#include "run_scripts.h"
+
+#include <ctype.h>
+
+#define THINGS 12
+
+/* d/t00 … d/t11. */
+static char *list_of_things(void)
+{
+    struct ml_buf list = ML_BUF_INIT;
+    ml_buf_puts(&list, "{\"kind\":\"ThingList\",\"apiVersion\":\"test.dev/v1\",\"metadata\":"
+                       "{\"resourceVersion\":\"10\"},\"items\":[");
+    for (int i = 0; i < THINGS; i++)
+        ml_buf_printf(&list,
+                      "%s{\"metadata\":{\"name\":\"t%02d\",\"namespace\":\"d\",\"uid\":\"u%02d\","
+                      "\"resourceVersion\":\"1\"}}",
+                      i ? "," : "", i, i);
+    ml_buf_puts(&list, "]}");
+    return ml_buf_take(&list);
+}
+
+/* Each has a part, which it owns; d/t00 has so many others. */
+static void answer_parts(struct world *world, int others)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf list = ML_BUF_INIT;
+    ml_buf_puts(&list, "{\"kind\":\"PartList\",\"apiVersion\":\"test.dev/v1\",\"metadata\":"
+                       "{\"resourceVersion\":\"10\"},\"items\":[");
+    for (int i = 0; i < THINGS + others; i++)
+        ml_buf_printf(&list,
+                      "%s{\"metadata\":{\"name\":\"t%02d\",\"namespace\":\"d\",\"uid\":\"p%02d\","
+                      "\"resourceVersion\":\"1\",\"ownerReferences\":[{\"apiVersion\":"
+                      "\"test.dev/v1\",\"kind\":\"Thing\",\"name\":\"t%02d\",\"uid\":\"u%02d\","
+                      "\"controller\":true}]}}",
+                      i ? "," : "", i, i, i < THINGS ? i : 0, i < THINGS ? i : 0);
+    ml_buf_puts(&list, "]}");
+    fake_reply(world->parts, 200, ml_buf_cstr(&list));
+    ml_loop_poll(world->loop);
+}
+
+static char *owning(const char *body)
+{
+    return ml_asprintf("local m = require 'moonloop'\n"
+                       "local Part = m.kind('test.dev/v1', 'Part')\n"
+                       "return m.controller {\n"
+                       "  name = 'one', reconciles = m.kind('test.dev/v1', 'Thing'),\n"
+                       "  owns = { Part },\n"
+                       "  reconcile = function(thing, ctx)\n%s\n  end,\n}\n",
+                       body);
+}
+
+#define DELETES "local part = ctx.get(Part, thing.metadata.name)\nif part then ctx.delete(part) end"
+
+static int set_up_guarded(void **state)
+{
+    struct world *world = world_open(false);
+    ml_scripts_set_rollout(world->scripts, ML_ROLLOUT_GUARDED);
+    ml_scripts_start(world->scripts);
+    *state = world;
+    return 0;
+}
+
+#define GUARD_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_guarded, tear_down)
+
+/* A version that does nothing is live, over the things with their parts. */
+static void start(struct world *world, char **things, int others)
+{
+    ML_AUTO_FREE char *idle = owning("");
+    world->things = *things = list_of_things();
+    tell(world, idle, NULL);
+    answer_parts(world, others);
+    assert_live(world, "one");
+    assert_int_equal(world->write_count, 0);
+}
+
+static void offer(struct world *world, const char *body)
+{
+    ML_AUTO_FREE char *text = owning(body);
+    *world->reported = '\0';
+    tell(world, text, NULL);
+}
+
+/* Takes the revision out of "a.lua: revision 3f2a91bc …". */
+static const char *revision_in(const char *note)
+{
+    static char digits[9];
+    const char *at = strstr(note, "revision ");
+    assert_non_null(at);
+    snprintf(digits, sizeof digits, "%.8s", at + strlen("revision "));
+    for (const char *c = digits; *c; c++)
+        assert_true(isxdigit((unsigned char)*c));
+    return digits;
+}
+
+static void assert_reported(const struct world *world, const char *start, const char *rest)
+{
+    if (strncmp(world->reported, start, strlen(start)) != 0 || !strstr(world->reported, rest))
+        fail_msg("%s", world->reported);
+}
+
+static void assert_gauges(struct world *world, int refused, int held)
+{
+    const char *const names[] = {"refused", "held"};
+    const int values[] = {refused, held};
+    ML_AUTO(ml_buf_fini) struct ml_buf page = ML_BUF_INIT;
+    ml_metrics_write(world->metrics, &page);
+    for (size_t i = 0; i < ML_COUNT(names); i++) {
+        ML_AUTO_FREE char *line = ml_asprintf("\nmoonloop_script_%s{file=\"a.lua\"} %d\n", names[i],
+                                              values[i]);
+        if (!strstr(ml_buf_cstr(&page), line))
+            fail_msg("not%s", line);
+    }
+}
+
+static void assert_deletes(struct world *world, size_t count)
+{
+    size_t deletes = 0;
+    for (size_t i = 0; i < world->write_count; i++)
+        deletes += strcmp(world->writes[i]->method, "DELETE") == 0;
+    assert_int_equal(deletes, count);
+    accept_all(world);
+}
+
+/* ---- deletions ---- */
+
+static void test_version_that_deletes_what_its_objects_own_is_held(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *things = NULL;
+    start(world, &things, 0);
+    offer(world, DELETES);
+    assert_reported(world, "Warning ScriptHeld: a.lua: revision ",
+                    " would delete 12 objects (its own have 12); the first: Part d/t00: ctx.delete "
+                    "at a.lua:8; edit the script, or let it go by the annotation "
+                    "moonloop.dev/approve: ");
+    assert_gauges(world, 0, 1);
+    assert_true(ready(world));
+    assert_int_equal(world->write_count, 0);
+    offer(world, DELETES); /* the same again, as of another change of the source */
+    assert_string_equal(world->reported, "");
+    assert_int_equal(world->write_count, 0);
+}
+
+static void test_held_version_goes_live_when_it_is_approved(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *things = NULL;
+    start(world, &things, 0);
+    offer(world, DELETES);
+    const char *revision = revision_in(world->reported);
+    world->source.approved = ml_strdup("00000000");
+    offer(world, DELETES);
+    assert_reported(world, "Warning ScriptHeld: ", revision);
+    assert_int_equal(world->write_count, 0);
+    free(world->source.approved);
+    world->source.approved = ml_asprintf("00000000, %s", revision);
+    offer(world, DELETES);
+    assert_live(world, "one");
+    assert_gauges(world, 0, 0);
+    assert_true(world->write_count > 0);
+    assert_deletes(world, world->write_count);
+}
+
+static void test_edit_of_a_held_version_goes_live(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *things = NULL;
+    start(world, &things, 0);
+    offer(world, DELETES);
+    assert_gauges(world, 0, 1);
+    offer(world, "-- another");
+    assert_live(world, "one");
+    assert_gauges(world, 0, 0);
+}
+
+static void test_ten_deletions_are_not_held(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *things = NULL;
+    start(world, &things, 0);
+    offer(world, "if thing.metadata.name < 't10' then " DELETES " end");
+    assert_live(world, "one");
+    assert_true(world->write_count > 0);
+    accept_all(world);
+}
+
+static void test_deletions_of_a_small_part_are_not_held(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *things = NULL;
+    start(world, &things, 19 * THINGS); /* 12 of 240 are 5 % */
+    offer(world, DELETES);
+    assert_live(world, "one");
+    accept_all(world);
+}
+
+static void test_deletions_of_a_larger_part_are_held(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *things = NULL;
+    start(world, &things, 19 * THINGS - 1);
+    offer(world, DELETES);
+    assert_reported(world, "Warning ScriptHeld: ", "would delete 12 objects (its own have 239)");
+}
+
+/* ---- failures ---- */
+
+static void test_version_that_fails_for_many_objects_is_refused(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *things = NULL;
+    start(world, &things, 0);
+    offer(world, "assert(thing.metadata.name > 't02', 'it is bad')");
+    assert_reported(world, "Warning ScriptRefused: a.lua: revision ",
+                    " fails for 3 of 12 objects, for which the running one does not; the first: "
+                    "d/t00: a.lua:7: it is bad");
+    assert_gauges(world, 1, 0);
+    assert_int_equal(world->write_count, 0);
+}
+
+static void test_version_that_fails_for_few_objects_goes_live(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *things = NULL;
+    start(world, &things, 0);
+    offer(world, "assert(thing.metadata.name > 't01', 'it is bad')");
+    assert_live(world, "one");
+    accept_all(world);
+}
+
+static void test_one_object_says_nothing_about_a_version(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *good = script("one", "");
+    ML_AUTO_FREE char *bad = script("one", "error('broken')");
+    tell(world, good, NULL);
+    tell(world, bad, NULL);
+    assert_live(world, "one");
+    accept_all(world);
+}
+
+/* ---- writes without end ---- */
+
+static void test_version_that_writes_without_end_is_held(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *things = NULL;
+    start(world, &things, 0);
+    offer(world, "return { status = { count = (thing.status.count or 0) + 1 } }");
+    assert_reported(world, "Warning ScriptHeld: a.lua: revision ",
+                    " would write without end for 12 of 12 objects: each run changes what the one "
+                    "before has made; the first: d/t00; edit the script");
+    assert_int_equal(world->write_count, 0);
+}
+
+/* ---- where there is no guard ---- */
+
+static void test_first_version_is_not_held(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *things = list_of_things();
+    ML_AUTO_FREE char *text = owning(DELETES);
+    world->things = things;
+    tell(world, text, NULL);
+    answer_parts(world, 0);
+    assert_live(world, "one");
+    assert_true(world->write_count > 0);
+    accept_all(world);
+}
+
+static void test_immediate_rollout_holds_nothing(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *things = NULL;
+    start(world, &things, 0);
+    ml_scripts_set_rollout(world->scripts, ML_ROLLOUT_IMMEDIATE);
+    offer(world, DELETES);
+    assert_live(world, "one");
+    accept_all(world);
+}
+
+/* ---- while the plan is made ---- */
+
+#define ASKS "ctx.get(Use, 'x')"
+
+static char *using(const char *body)
+{
+    return ml_asprintf("local m = require 'moonloop'\n"
+                       "local Use = m.kind('test.dev/v1', 'Part')\n"
+                       "return m.controller {\n"
+                       "  name = 'one', reconciles = m.kind('test.dev/v1', 'Thing'),\n"
+                       "  uses = { Use }, reconcile = function(thing, ctx)\n%s\n  end,\n}\n",
+                       body);
+}
+
+/* A version whose plan waits for an answer of the server. */
+static void begin_plan(struct world *world)
+{
+    ML_AUTO_FREE char *idle = using("");
+    ML_AUTO_FREE char *asks = using(ASKS);
+    tell(world, idle, NULL);
+    assert_live(world, "one");
+    *world->reported = '\0';
+    tell(world, asks, NULL);
+    assert_string_equal(world->reported, "");
+    assert_non_null(world->parts);
+    assert_false(world->parts->canceled);
+}
+
+static void test_next_edit_ends_the_plan_of_the_one_before(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *third = using("-- third");
+    begin_plan(world);
+    tell(world, third, NULL);
+    assert_true(world->parts->canceled);
+    assert_live(world, "one");
+}
+
+static void test_going_back_ends_the_plan(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *idle = using("");
+    begin_plan(world);
+    tell(world, idle, NULL);
+    assert_true(world->parts->canceled);
+    assert_true(ready(world));
+}
+
+static void on_stopped(void *context)
+{
+    *(bool *)context = true;
+}
+
+static void test_stop_ends_the_plan(void **state)
+{
+    struct world *world = *state;
+    bool stopped = false;
+    begin_plan(world);
+    ml_scripts_stop(world->scripts, on_stopped, &stopped);
+    ml_loop_poll(world->loop);
+    assert_true(world->parts->canceled);
+    assert_true(stopped);
+}
+
+static void test_controllers_are_freed_with_their_plan(void **state)
+{
+    begin_plan(*state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        GUARD_TEST(test_version_that_deletes_what_its_objects_own_is_held),
+        GUARD_TEST(test_held_version_goes_live_when_it_is_approved),
+        GUARD_TEST(test_edit_of_a_held_version_goes_live),
+        GUARD_TEST(test_ten_deletions_are_not_held),
+        GUARD_TEST(test_deletions_of_a_small_part_are_not_held),
+        GUARD_TEST(test_deletions_of_a_larger_part_are_held),
+        GUARD_TEST(test_version_that_fails_for_many_objects_is_refused),
+        GUARD_TEST(test_version_that_fails_for_few_objects_goes_live),
+        GUARD_TEST(test_one_object_says_nothing_about_a_version),
+        GUARD_TEST(test_version_that_writes_without_end_is_held),
+        GUARD_TEST(test_first_version_is_not_held),
+        GUARD_TEST(test_immediate_rollout_holds_nothing),
+        GUARD_TEST(test_next_edit_ends_the_plan_of_the_one_before),
+        GUARD_TEST(test_going_back_ends_the_plan),
+        GUARD_TEST(test_stop_ends_the_plan),
+        GUARD_TEST(test_controllers_are_freed_with_their_plan),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
