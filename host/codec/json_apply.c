@@ -19,12 +19,14 @@ static bool is_array(struct ml_str raw)
 
 struct items {
     struct ml_str *raw;
+    struct ml_str *values; /* of each, for the key that tells them apart; from items_read_key on */
     size_t len, capacity;
 };
 
 static void items_fini(struct items *items)
 {
     free(items->raw);
+    free(items->values);
 }
 
 /* Anything but a list has no items. */
@@ -44,32 +46,30 @@ static void items_read(struct items *items, struct ml_str list)
     }
 }
 
-/* The value that an item has for a key; empty: none, or an object or list. */
-static struct ml_str item_value(struct ml_str item, const char *key)
-{
-    struct ml_str value = {NULL, 0};
-    if (!is_object(item) || !ml_json_find(item, &value, key, NULL) || is_object(value) ||
-        is_array(value))
-        return (struct ml_str){NULL, 0};
-    return value;
-}
-
-/* The item whose value for the key is this one; empty: there is none. */
-static struct ml_str items_find(const struct items *items, const char *key, struct ml_str value)
+/* The item with this value for the key; empty: there is none. */
+static struct ml_str items_find(const struct items *items, struct ml_str value)
 {
     for (size_t i = 0; i < items->len; i++)
-        if (ml_str_eq(item_value(items->raw[i], key), value))
+        if (ml_str_eq(items->values[i], value))
             return items->raw[i];
     return (struct ml_str){NULL, 0};
 }
 
-static bool items_differ_in(const struct items *items, const char *key)
+/* False: the key does not tell them apart, as one lacks it, or two have the same value, or a value
+ * is an object or list. */
+static bool items_read_key(struct items *items, const char *key)
 {
+    if (!items->values)
+        items->values = ml_zalloc((items->len + 1) * sizeof *items->values);
     for (size_t i = 0; i < items->len; i++) {
-        struct ml_str value = item_value(items->raw[i], key);
-        if (value.len == 0 || !ml_str_eq(items_find(items, key, value), items->raw[i]) ||
-            items_find(items, key, value).ptr != items->raw[i].ptr)
+        struct ml_str value = {NULL, 0};
+        if (!is_object(items->raw[i]) || !ml_json_find(items->raw[i], &value, key, NULL) ||
+            is_object(value) || is_array(value))
             return false;
+        for (size_t before = 0; before < i; before++)
+            if (ml_str_eq(items->values[before], value))
+                return false;
+        items->values[i] = value;
     }
     return true;
 }
@@ -77,8 +77,8 @@ static bool items_differ_in(const struct items *items, const char *key)
 /* Longer lists are compared as a whole: a search for each item takes the square of their length. */
 #define KEYED_ITEMS_MAX 256
 
-/* The key that tells the items of both lists apart; NULL: there is none. */
-static const char *find_key(const struct items *a, const struct items *b)
+/* Finds the key that tells the items of both lists apart, and reads its values; NULL: none does. */
+static const char *find_key(struct items *a, struct items *b)
 {
     /* As in the tags patchMergeKey and listMapKey of k8s.io/api. */
     static const char *const keys[] = {"name",          "key",  "type",      "uid",       "ip",
@@ -86,7 +86,7 @@ static const char *find_key(const struct items *a, const struct items *b)
     if (a->len + b->len == 0 || a->len > KEYED_ITEMS_MAX || b->len > KEYED_ITEMS_MAX)
         return NULL;
     for (size_t i = 0; i < ML_COUNT(keys); i++)
-        if (items_differ_in(a, keys[i]) && items_differ_in(b, keys[i]))
+        if (items_read_key(a, keys[i]) && items_read_key(b, keys[i]))
             return keys[i];
     return NULL;
 }
@@ -104,7 +104,7 @@ static bool items_are_objects(const struct items *items)
 static void apply_value(struct ml_str live, struct ml_str applied, struct ml_str before,
                         struct ml_buf *out);
 
-/* What is left of `live` without what was applied before; false: nothing. */
+/* Appends the rest of `live` without the fields that were applied before; false: there is none. */
 static bool keep_others(struct ml_str live, struct ml_str before, struct ml_buf *out)
 {
     bool object = is_object(live) && is_object(before);
@@ -163,18 +163,17 @@ static void apply_object(struct ml_str live, struct ml_str applied, struct ml_st
     ml_json_end_object(&merge.writer);
 }
 
-static void apply_by_key(const char *key, const struct items *is, const struct items *want,
-                         const struct items *was, struct merge *merge)
+static void apply_by_key(const struct items *is, const struct items *want, const struct items *was,
+                         struct merge *merge)
 {
     for (size_t i = 0; i < is->len; i++) {
-        struct ml_str value = item_value(is->raw[i], key);
-        struct ml_str wanted = items_find(want, key, value);
-        struct ml_str had = items_find(was, key, value);
+        struct ml_str wanted = items_find(want, is->values[i]);
+        struct ml_str had = items_find(was, is->values[i]);
         if (wanted.len > 0 || had.len == 0) /* an item goes as a whole */
             merge_live(merge, NULL, is->raw[i], wanted, had);
     }
     for (size_t i = 0; i < want->len; i++)
-        if (items_find(is, key, item_value(want->raw[i], key)).len == 0)
+        if (items_find(is, want->values[i]).len == 0)
             ml_json_raw(&merge->writer, want->raw[i]);
 }
 
@@ -195,7 +194,9 @@ static void apply_array(struct ml_str live, struct ml_str applied, struct ml_str
     ml_json_writer_init(&merge.writer, out);
     ml_json_begin_array(&merge.writer);
     if (key) {
-        apply_by_key(key, &is, &want, &was, &merge);
+        if (!items_read_key(&was, key))
+            was.len = 0;
+        apply_by_key(&is, &want, &was, &merge);
     } else {
         for (size_t i = 0; i < is.len; i++)
             merge_live(&merge, NULL, is.raw[i], want.raw[i],
@@ -298,18 +299,15 @@ static bool compare_arrays(struct comparison *self, struct ml_str from, struct m
         return false;
     for (size_t i = 0; i < was.len; i++) {
         if (key) {
-            struct ml_str value = item_value(was.raw[i], key);
-            compare_item(self, value, was.raw[i], items_find(&is, key, value));
+            compare_item(self, was.values[i], was.raw[i], items_find(&is, was.values[i]));
             continue;
         }
         ML_AUTO_FREE char *part = ml_asprintf("[%zu]", i);
         compare_part(self, part, was.raw[i], is.raw[i]);
     }
-    for (size_t i = 0; key && i < is.len; i++) {
-        struct ml_str value = item_value(is.raw[i], key);
-        if (items_find(&was, key, value).len == 0)
-            compare_item(self, value, ML_STR(""), is.raw[i]);
-    }
+    for (size_t i = 0; key && i < is.len; i++)
+        if (items_find(&was, is.values[i]).len == 0)
+            compare_item(self, is.values[i], ML_STR(""), is.raw[i]);
     return true;
 }
 

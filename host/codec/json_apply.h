@@ -1,5 +1,5 @@
-/* L1 codec. What a server-side apply makes of an object, without its schema: for a plan, which must
- * say it before the API server does. */
+/* L1 codec. Server-side apply without the schema of the object: a plan must say its result before
+ * the API server does. */
 #pragma once
 
 #include "base/buf.h"

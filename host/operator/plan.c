@@ -20,7 +20,7 @@ struct notes {
     size_t len;
 };
 
-/* What is known of one object of the sample. */
+/* One object of the sample. */
 struct sampled {
     char *key;
     bool writes; /* its last run did */

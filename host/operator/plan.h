@@ -63,7 +63,7 @@ bool ml_plan_next_change(const struct ml_plan *plan, size_t *cursor, struct ml_p
 void ml_plan_differences(const struct ml_plan_change *change, ml_json_differs *differs,
                          void *context);
 
-/* What is to be said of the runs for one object. */
+/* A remark about the runs for one object. */
 struct ml_plan_note {
     const char *key, *text;
 };

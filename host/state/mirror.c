@@ -354,8 +354,8 @@ const struct ml_mirrored_event *ml_mirror_next_event(const struct ml_mirror *sel
 
 /* ---- writes ---- */
 
-/* What the server adds to a new object. The uid follows from the name, so that it is the same in
- * each mirror. */
+/* Adds all that the server sets in a new object. The uid follows from the name, so that it is the
+ * same in each mirror. */
 static int complete_new(struct ml_mirror *self, const struct place *place, struct ml_str body,
                         struct ml_buf *out, struct ml_err *err)
 {
@@ -371,7 +371,7 @@ static int complete_new(struct ml_mirror *self, const struct place *place, struc
     return ml_json_merge(body, ml_buf_str(&patch), out, err);
 }
 
-/* What the server sets in a changed object: `result`, of which `base` was the version before. */
+/* Sets the version of the changed object `result`; `base` is the one before. */
 static int complete_changed(struct ml_str base, struct ml_str result, struct ml_buf *out,
                             struct ml_err *err)
 {
@@ -468,7 +468,7 @@ static bool meets(const struct ml_object *base, struct ml_str guards)
            (!rv || ml_str_is(ml_object_rv(base), rv));
 }
 
-/* What the object becomes by the body of the request. */
+/* Appends `base` with the body of the request merged over it. */
 static int merge_body(struct ml_transport_call *call, struct ml_str base, struct ml_buf *out,
                       struct ml_err *err)
 {

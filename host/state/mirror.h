@@ -5,8 +5,8 @@
  * Time stands still for them, and what is drawn at random is the same on each mirror: two runs
  * differ by what they do.
  *
- * What the copy does not have is read from the server, by GET; nothing else is ever sent. What
- * cannot be known is said: then the run that asked has to be canceled.
+ * Objects that the copy does not have are read from the server, by GET; nothing else is ever sent.
+ * If something cannot be known, the mirror says so: then the run that asked has to be canceled.
  *
  * Not simulated: admission, defaults and validation of the server, garbage collection, and other
  * controllers. Server-side apply knows no schema (codec/json_apply.h). */

@@ -1,7 +1,8 @@
 /* Any bytes as JSON. The two walks must agree on what is JSON; what is must survive being
  * written anew; two values (cut at a byte that JSON cannot hold) must differ by a patch that
- * takes one to the other. */
+ * takes one to the other, and be applied to each other. */
 #include "codec/json.h"
+#include "codec/json_apply.h"
 #include "codec/json_diff.h"
 
 #define CUT 0xFF
@@ -90,6 +91,29 @@ static bool is_object(struct ml_str json)
     return ml_str_starts(ml_str_trim(json), "{");
 }
 
+static void count_difference(void *context, struct ml_str field, struct ml_str from,
+                             struct ml_str to)
+{
+    ml_assert(ml_str_is_utf8(field) && !(from.len > 0 && ml_str_eq(from, to)));
+    ++*(size_t *)context;
+}
+
+/* The result is an object, and equal objects do not differ. */
+static void check_apply(struct ml_str live, struct ml_str applied)
+{
+    const struct ml_str before[] = {ML_STR(""), live, applied};
+    size_t differences = 0;
+    struct ml_err err;
+    for (size_t i = 0; i < sizeof before / sizeof before[0]; i++) {
+        struct ml_buf out = ML_BUF_INIT;
+        ml_assert(ml_json_apply(live, applied, before[i], &out, &err) == 0);
+        ml_assert(ml_json_check(ml_buf_str(&out), 0, &err) == 0 && is_object(ml_buf_str(&out)));
+        ml_buf_fini(&out);
+    }
+    ml_json_differences(live, applied, count_difference, &differences);
+    ml_assert(differences == 0 || !ml_json_equal(live, applied));
+}
+
 static void check_two(struct ml_str a, struct ml_str b)
 {
     struct ml_err err;
@@ -98,6 +122,7 @@ static void check_two(struct ml_str a, struct ml_str b)
     ml_assert(ml_json_merge(a, b, &merged, &err) == 0);
     ml_assert(ml_json_check(ml_buf_str(&merged), 0, &err) == 0);
     if (is_object(a) && is_object(b)) {
+        check_apply(a, b);
         ml_buf_clear(&merged);
         ml_assert(ml_json_merge_diff(a, b, &patch, &err) == 0);
         ml_assert(ml_json_merge(a, ml_buf_str(&patch), &merged, &err) == 0);

@@ -43,6 +43,12 @@ static void test_items_are_matched_by_key(void **state)
                 "{\"name\":\"b\"}]}");
     check_apply("{\"c\":[{\"name\":\"a\",\"p\":1},{\"name\":\"s\"}]}", "{\"c\":[]}",
                 "{\"c\":[{\"name\":\"a\"}]}", "{\"c\":[{\"name\":\"s\"}]}");
+    /* "name" tells the first two apart, and "key" all three. */
+    check_apply("{\"k\":[{\"name\":\"a\",\"key\":\"x\",\"v\":1},{\"name\":\"x\",\"key\":\"b\"},{"
+                "\"key\":\"c\"}]}",
+                "{\"k\":[{\"key\":\"x\",\"v\":2}]}", "",
+                "{\"k\":[{\"name\":\"a\",\"key\":\"x\",\"v\":2},{\"name\":\"x\",\"key\":\"b\"},{"
+                "\"key\":\"c\"}]}");
     check_apply("{\"p\":[{\"port\":80,\"protocol\":\"TCP\"}]}", "{\"p\":[{\"port\":80}]}", "",
                 "{\"p\":[{\"port\":80,\"protocol\":\"TCP\"}]}");
 }
