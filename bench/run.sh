@@ -8,7 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 usage() {
   cat >&2 <<USAGE
 usage: bench/run.sh [quick] [SCENARIO...]
-scenarios: codec idle start reload overtake lateness hostile lifecycles memory operators cache webhooks recovery failover
+scenarios: codec idle start reload edit overtake lateness hostile lifecycles memory operators cache webhooks recovery failover
            embedded   (default: these, in this order)
            floor   (lifecycles again, next to a bare client)
            soak flapping   (long: MINUTES, default 30 and 10; they fail when a bound is broken)
@@ -30,7 +30,7 @@ for word in "$@"; do
 done
 whole=no
 [ "$quick" = yes ] || [ ${#scenarios[@]} -gt 0 ] || whole=yes
-[ ${#scenarios[@]} -gt 0 ] || scenarios=(codec idle start reload overtake lateness hostile lifecycles memory operators cache webhooks \
+[ ${#scenarios[@]} -gt 0 ] || scenarios=(codec idle start reload edit overtake lateness hostile lifecycles memory operators cache webhooks \
   recovery failover embedded)
 
 moonloop=$(realpath -m "${MOONLOOP:-build/release/moonloop}")

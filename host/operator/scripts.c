@@ -14,6 +14,9 @@
 /* An editor or git may put a file back that it has just taken away. */
 #define MISSING_NS ML_NS_PER_S
 
+/* A new version waits so long for the kept revisions: one of them ran before. */
+#define BASELINE_NS (10 * ML_NS_PER_S)
+
 /* One file of one source, and its controller. An older version runs in its place when the newest
  * one is refused and none runs, or when the source says so (history.h). */
 struct entry {
@@ -31,7 +34,8 @@ struct entry {
     bool is_ready;                    /* that version could take over, but for the check */
     struct ml_plan *plan; /* of that version: the last step before it takes over; or NULL */
     bool awaits_baseline; /* it is not known yet which version ran before: the history has it */
-    bool held;            /* what is refused would do harm; somebody may approve it */
+    struct ml_timer baseline_late;
+    bool held;                          /* what is refused would do harm; somebody may approve it */
     uint64_t offered_set, offered_text; /* of that version: what `refused` would be */
     char *offered_from, *live_from;     /* versions of the source; NULL: it has none */
     struct ml_files offered_files;      /* what that version was loaded from, until it is live */
@@ -107,6 +111,8 @@ static struct entry *entry_find(const struct ml_source *source, struct ml_str fi
     return NULL;
 }
 
+static void entry_on_baseline_late(void *context);
+
 static struct entry *entry_get(struct ml_source *source, struct ml_str file)
 {
     struct entry *entry = entry_find(source, file);
@@ -116,6 +122,8 @@ static struct entry *entry_get(struct ml_source *source, struct ml_str file)
     entry->source = source;
     entry->file = ml_str_dup(file);
     entry->why = ML_ERR_INIT;
+    ml_timer_init(&entry->baseline_late, source->scripts->services->loop, entry_on_baseline_late,
+                  entry);
     ml_list_push(&source->scripts->entries, &entry->node);
     /* At 0 until it happens: increase() sees the first refusal of a file that was good before. */
     (void)ml_metric_with(source->scripts->refusals, ml_metric_labels(entry->file));
@@ -154,6 +162,7 @@ static void entry_cancel_check(struct entry *entry)
 static void entry_cancel_plan(struct entry *entry)
 {
     entry->awaits_baseline = false;
+    ml_timer_stop(&entry->baseline_late);
     ml_plan_free(ml_take(&entry->plan));
 }
 
@@ -673,8 +682,21 @@ static void entry_take_over(struct entry *entry, struct ml_controller *controlle
     entry_cancel_plan(entry);
     entry->awaits_baseline = guarded && !entry_works(entry) && history &&
                              !ml_history_is_known(history);
-    if (!entry->awaits_baseline && !(guarded && entry_begin_plan(entry)))
+    if (entry->awaits_baseline)
+        ml_timer_start(&entry->baseline_late, BASELINE_NS);
+    else if (!guarded || !entry_begin_plan(entry))
         ml_controller_promote(controller);
+}
+
+/* The right to read them may be missing: a process that ran nothing for that would be worse. */
+static void entry_on_baseline_late(void *context)
+{
+    struct entry *entry = context;
+    ml_warn(entry->source->scripts->services->log, "scripts",
+            "the kept revisions cannot be read; the script goes live without a plan",
+            ML_S("source", entry->source->name), ML_S("script", entry->file));
+    entry_cancel_plan(entry);
+    ml_controller_promote(entry->controller);
 }
 
 /* Versions that are held may have been approved. True: the annotation has changed. */

@@ -354,14 +354,14 @@ const struct ml_mirrored_event *ml_mirror_next_event(const struct ml_mirror *sel
 
 /* ---- writes ---- */
 
-/* Adds all that the server sets in a new object. The uid follows from the name, so that it is the
- * same in each mirror. */
+/* Adds all that the server sets in a new object. The uid follows from the name and from how often
+ * the object was made before, so that it is the same in each mirror. */
 static int complete_new(struct ml_mirror *self, const struct place *place, struct ml_str body,
                         struct ml_buf *out, struct ml_err *err)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf patch = ML_BUF_INIT;
     char uid[ML_UUID_LEN + 1], now[ML_RFC3339_LEN + 1];
-    uint64_t hash = ml_str_hash(ml_str_of(place->id));
+    uint64_t hash = ml_str_hash(ml_str_of(place->id)) + (place->record ? place->record->made : 0);
     ml_uuid_format(hash, ~hash, uid);
     ml_rfc3339_format(ml_clock_wall(self->services.clock), now);
     ml_buf_printf(&patch,
@@ -439,6 +439,7 @@ static void store_written(struct ml_transport_call *call, struct ml_object *base
     struct ml_mirrored *record = place_record(self, &call->place, base);
     ml_object_unref(record->after);
     record->after = object;
+    record->made += !base;
     note_write(self, record);
     show(self, &call->place, json);
     answer(call, status, json);

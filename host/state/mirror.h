@@ -47,7 +47,9 @@ struct ml_mirrored {
     char *why;                        /* it is deleted: "no longer returned by a.lua:8"; or NULL */
     struct ml_object *before, *after; /* NULL: there was, or is, none */
 
-    char *applied; /* private: the object that was applied last, or NULL */
+    /* Private. */
+    char *applied; /* the object that was applied last, or NULL */
+    unsigned made; /* how often it was created here */
 };
 
 /* Steps through them in the order of their first writes; start with *cursor 0. One that is as it

@@ -228,6 +228,20 @@ static void test_patch_and_delete_take_effect_in_the_run(void **state)
                 "change Thing d/a for d/a status:>{\"gone\":true,\"size\":3}\n");
 }
 
+static void test_object_that_is_made_again_is_another_one(void **state)
+{
+    check_parts(*state,
+                "local step = thing.status.step or 0\n"
+                "if step == 3 then assert(ctx.get(Part, 'p'), 'it is gone') return end\n"
+                "if step == 1 then ctx.delete(ctx.get(Part, 'p'))\n"
+                "else ctx.ensure { apiVersion = 'test.dev/v1', kind = 'Part', metadata = { name = "
+                "'p' } } end\n"
+                "return { status = { step = step + 1 } }",
+                NULL, "",
+                "create Part d/p for d/a\n"
+                "change Thing d/a for d/a status:>{\"step\":3}\n");
+}
+
 /* ---- what goes wrong ---- */
 
 static void test_failure_names_the_line(void **state)
@@ -391,6 +405,7 @@ int main(void)
         SCRIPTS_TEST(test_field_that_the_running_revision_applies_goes),
         SCRIPTS_TEST(test_what_the_running_revision_does_as_well_does_not_count),
         SCRIPTS_TEST(test_patch_and_delete_take_effect_in_the_run),
+        SCRIPTS_TEST(test_object_that_is_made_again_is_another_one),
         SCRIPTS_TEST(test_failure_names_the_line),
         SCRIPTS_TEST(test_failure_of_the_running_revision_as_well_does_not_count),
         SCRIPTS_TEST(test_http_is_not_asked_and_ends_the_run),

@@ -421,6 +421,38 @@ static void test_version_that_is_rolled_back_to_is_the_newest_kept(void **state)
 
 #define ROLLBACK_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_kept, tear_down_kept)
 
+/* ---- a start with the guard: the version that ran last is what a new one is compared with ---- */
+
+static void test_start_is_compared_with_the_revision_that_ran_last(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *old = script("one", "return { status = { phase = 'OLD' } }");
+    ML_AUTO_FREE char *endless = script(
+        "one", "return { status = { phase = tostring((tonumber(thing.status.phase) or 0) + 1) } }");
+    ml_scripts_set_rollout(world->scripts, ML_ROLLOUT_GUARDED);
+    tell(world, endless, NULL);
+    assert_int_equal(world->write_count, 0);
+    answer_list(world, (const char *const[]){old}, 1);
+    if (!strstr(world->reported, "ScriptLoaded: a.lua: controller one runs the new version"))
+        fail_msg("%s", world->reported);
+    assert_int_equal(gauge(world, "moonloop_script_held"), 1);
+    assert_runs(world, "OLD");
+}
+
+static void test_start_does_not_wait_for_ever_for_the_kept_revisions(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *text = script("one", "return { status = { phase = 'UP' } }");
+    ml_scripts_set_rollout(world->scripts, ML_ROLLOUT_GUARDED);
+    tell(world, text, NULL);
+    advance(world, 9 * ML_NS_PER_S);
+    assert_int_equal(world->write_count, 0);
+    advance(world, ML_NS_PER_S);
+    assert_live(world, "one");
+    accept_all(world);
+    answer_list(world, NULL, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -439,6 +471,8 @@ int main(void)
         ROLLBACK_TEST(test_rollback_stays_while_an_edit_is_refused),
         ROLLBACK_TEST(test_version_that_is_live_is_kept),
         ROLLBACK_TEST(test_version_that_is_rolled_back_to_is_the_newest_kept),
+        ROLLBACK_TEST(test_start_is_compared_with_the_revision_that_ran_last),
+        ROLLBACK_TEST(test_start_does_not_wait_for_ever_for_the_kept_revisions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
