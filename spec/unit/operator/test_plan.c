@@ -233,7 +233,9 @@ static void test_object_that_is_made_again_is_another_one(void **state)
     check_parts(*state,
                 "local step = thing.status.step or 0\n"
                 "if step == 3 then assert(ctx.get(Part, 'p'), 'it is gone') return end\n"
-                "if step == 1 then ctx.delete(ctx.get(Part, 'p'))\n"
+                "if step == 1 then\n"
+                "  ctx.patch(ctx.get(Part, 'p'), { spec = { size = 1 } })\n"
+                "  ctx.delete(ctx.get(Part, 'p'))\n"
                 "else ctx.ensure { apiVersion = 'test.dev/v1', kind = 'Part', metadata = { name = "
                 "'p' } } end\n"
                 "return { status = { step = step + 1 } }",
