@@ -2,8 +2,6 @@
  * result. */
 #include "operator/plan.h"
 
-#include "codec/json_apply.h"
-#include "codec/json_diff.h"
 #include "operator/reconcile.h"
 
 #include <malloc.h>
@@ -55,7 +53,6 @@ struct ml_plan {
     struct ml_script_limits limits;
     struct side runs, next; /* the first one may have no files */
     size_t objects;         /* in the cache */
-    bool over;
     struct ml_task begin, finish;
 };
 
@@ -298,8 +295,8 @@ static void on_mirrored_ready(void *context, struct ml_revision *revision)
     side_go_on(side);
 }
 
-/* Keeps the indexes of the script up to date. Which keys a change concerns does not matter: each of
- * them has its run. */
+/* Keeps the indexes of the script up to date. Each key has its run, so those that the
+ * change concerns do not matter. */
 static void on_mirrored_change(void *watched, struct ml_informer *informer, struct ml_object *old,
                                struct ml_object *new)
 {
@@ -450,7 +447,6 @@ static int side_watch(struct side *side, struct ml_err *err)
 static void plan_finish(void *context)
 {
     struct ml_plan *self = context;
-    self->over = true;
     self->opts.done(self->opts.context);
 }
 

@@ -916,6 +916,7 @@ static void entry_forget_refused(struct entry *entry)
     if (!entry->checked)
         entry_cancel_check(entry);
     entry->refused = 0;
+    entry->held = false;
     entry->why = ML_ERR_INIT;
     entry_show_refused(entry, false);
 }

@@ -3,7 +3,6 @@
 
 #include "codec/json_apply.h"
 #include "codec/json_diff.h"
-#include "codec/json_members.h"
 #include "codec/rfc3339.h"
 #include "kube/object.h"
 #include "state/deletions.h"
@@ -65,20 +64,6 @@ const struct ml_mirrored *ml_mirror_find(const struct ml_mirror *self, const cha
 const struct ml_mirrored *ml_mirror_next(const struct ml_mirror *self, size_t *cursor)
 {
     return ml_set_next(&self->changed, cursor);
-}
-
-struct ml_object *ml_mirror_object(const struct ml_mirror *self, const struct ml_kind *kind,
-                                   struct ml_str key)
-{
-    struct ml_informer *each = NULL;
-    while ((each = ml_informers_next(self->services.informers, each))) {
-        struct ml_object *object = ml_informer_kind(each) == kind
-                                       ? ml_store_get(ml_informer_store(each), key)
-                                       : NULL;
-        if (object)
-            return object;
-    }
-    return NULL;
 }
 
 /* The object that a request is about, as it is by now. */
@@ -230,11 +215,10 @@ static bool parse_path(const struct ml_mirror *self, const char *path, struct pl
     size_t count = 0;
     rest = ml_str_cut(&rest, '?');
     ml_str_cut(&rest, '/');
-    const char *version = rest.ptr;
     bool core = ml_str_is(ml_str_cut(&rest, '/'), "api");
     if (!rest.ptr)
         return false;
-    version = rest.ptr;
+    const char *version = rest.ptr;
     ml_str_cut(&rest, '/');
     if (!core && rest.ptr)
         ml_str_cut(&rest, '/');
@@ -255,8 +239,6 @@ static bool parse_path(const struct ml_mirror *self, const char *path, struct pl
 }
 
 /* ---- reads of the server ---- */
-
-typedef void read_fn(struct ml_transport_call *call, struct ml_str body);
 
 static bool may_read(struct ml_transport_call *call)
 {

@@ -56,10 +56,6 @@ struct ml_mirrored {
  * was has the same object twice. */
 const struct ml_mirrored *ml_mirror_next(const struct ml_mirror *mirror, size_t *cursor);
 const struct ml_mirrored *ml_mirror_find(const struct ml_mirror *mirror, const char *id);
-/* Key of a copied object, which may be written to: what a run works on. */
-struct ml_object *ml_mirror_object(const struct ml_mirror *mirror, const struct ml_kind *kind,
-                                   struct ml_str key);
-
 /* Events that would have been recorded, by type and reason. */
 struct ml_mirrored_event {
     char *id;    /* "Warning Invalid" */

@@ -174,6 +174,19 @@ static void test_edit_of_a_held_version_goes_live(void **state)
     assert_gauges(world, 0, 0);
 }
 
+static void test_held_version_that_is_taken_back_is_not_held_any_more(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *things = NULL;
+    ML_AUTO(ml_buf_fini) struct ml_buf list = ML_BUF_INIT;
+    start(world, &things, 0);
+    offer(world, DELETES);
+    offer(world, "");
+    assert_gauges(world, 0, 0);
+    ml_scripts_list_ready(world->scripts, &list);
+    assert_null(strstr(ml_buf_cstr(&list), "held"));
+}
+
 static void test_ten_deletions_are_not_held(void **state)
 {
     struct world *world = *state;
@@ -355,6 +368,7 @@ int main(void)
         GUARD_TEST(test_version_that_deletes_what_its_objects_own_is_held),
         GUARD_TEST(test_held_version_goes_live_when_it_is_approved),
         GUARD_TEST(test_edit_of_a_held_version_goes_live),
+        GUARD_TEST(test_held_version_that_is_taken_back_is_not_held_any_more),
         GUARD_TEST(test_ten_deletions_are_not_held),
         GUARD_TEST(test_deletions_of_a_small_part_are_not_held),
         GUARD_TEST(test_deletions_of_a_larger_part_are_held),
