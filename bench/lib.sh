@@ -79,7 +79,7 @@ cp_up() {
   up=yes
   export KUBECONFIG=$cp/kubeconfig
   "$cp/kubectl" apply -f crds >/dev/null
-  "$cp/kubectl" wait --for=condition=Established crd/ats.cnat.programming-kubernetes.info >/dev/null
+  KUBECTL=$cp/kubectl spec/e2e/established.sh crd/ats.cnat.programming-kubernetes.info >/dev/null
   # The garbage collector looks for new kinds every 30 s only, or when it starts.
   "$controlplane" restart "$cp" kube-controller-manager 2>/dev/null
 }

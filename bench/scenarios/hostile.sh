@@ -6,7 +6,7 @@ scenario_hostile() {
   [ "$quick" = no ] || pairs=1
   cp_up
   "$cp/kubectl" apply -f spec/e2e/fixtures/widgets.yaml >/dev/null
-  "$cp/kubectl" wait --for=condition=Established crd/widgets.e2e.moonloop.dev >/dev/null
+  KUBECTL=$cp/kubectl spec/e2e/established.sh crd/widgets.e2e.moonloop.dev >/dev/null
   for ((i = 0; i < pairs; i++)); do
     if [ $((i % 2)) = 0 ]; then
       hostile_run alone "$i"

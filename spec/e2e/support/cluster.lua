@@ -157,7 +157,7 @@ function M.install(path, name)
     return kubectl.run("get", "crd", name, "--ignore-not-found", "-o", "jsonpath={.metadata.deletionTimestamp}") == ""
   end)
   kubectl.run("apply", "-f", path)
-  kubectl.run("wait", "--for=condition=Established", "--timeout=30s", "crd/" .. name)
+  shell.must(shell.line { "spec/e2e/established.sh", "crd/" .. name })
 end
 
 
