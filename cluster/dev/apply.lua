@@ -12,7 +12,8 @@ local WHO = { content_type = "application/apply-patch+yaml", user_agent = MANAGE
 local FIRST = { CustomResourceDefinition = 1, Namespace = 2 }
 local LAST = 3
 
-local PATIENCE = 1 -- seconds
+local KIND_PATIENCE = 1 -- seconds, before somebody is told that a kind is missing
+local SCRIPT_PATIENCE = 10 -- seconds; a busy machine needs some for a script, and a script may not come at all
 
 local applied_texts = {} -- path of a file → its text when it was applied last
 local failed = {} -- path of a file → set of its documents that could not be applied
@@ -167,15 +168,11 @@ local function try_waiting(server)
 end
 
 
--- After PATIENCE, stops waiting for scripts that are still missing, and says which documents still wait.
-local function complain(server, document)
-  host.after(PATIENCE, function()
-    if document.object and next(expected) then
-      expected = {}
-      try_waiting(server)
-    end
+-- Says later that the document still waits, if its kind is not there then.
+local function complain(document)
+  host.after(KIND_PATIENCE, function()
     for _, other in ipairs(waiting) do
-      if other == document then
+      if other == document and not expected[key_of(document.object)] then
         fail(document, ("the server has no kind %s in %s yet; it is applied when its CustomResourceDefinition is")
           :format(document.object.kind, document.object.apiVersion))
       end
@@ -191,7 +188,7 @@ function M.files(server, path, files)
   for _, document in ipairs(documents_of(path, files)) do
     if not apply(server, document) then
       waiting[#waiting + 1] = document
-      complain(server, document)
+      complain(document)
     end
   end
 end
@@ -218,12 +215,19 @@ function M.is_busy()
 end
 
 
---- Objects of these kinds wait for the webhooks of their script, for a second.
+--- Objects of these kinds wait for the webhooks of their script, for SCRIPT_PATIENCE.
 --- @param kinds table list of "group/Kind"
-function M.expect(kinds)
+function M.expect(server, kinds)
   for _, key in ipairs(kinds) do
     expected[key] = true
   end
+  host.after(SCRIPT_PATIENCE, function()
+    expected = {}
+    try_waiting(server)
+    for _, document in ipairs(waiting) do
+      complain(document)
+    end
+  end)
 end
 
 

@@ -117,7 +117,9 @@ end
 
 
 --- Scripts of these kinds have webhooks, which are going to be there.
-M.expect_webhooks = apply.expect
+function M.expect_webhooks(kinds)
+  apply.expect(server, kinds)
+end
 
 
 --- How many manifests are not applied because something is wrong with them.

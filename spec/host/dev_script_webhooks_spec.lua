@@ -47,6 +47,31 @@ describe("moonloop dev, of scripts with webhooks,", function()
     assert.same({ width = 4 }, server:get(ALPHA .. "/sample").spec)
   end)
 
+  it("stores it so as well when the script is live seconds later", function()
+    local slow = shell.folder "slow"
+    local text = shell.read(scripts .. "/widget.lua")
+    shell.write(slow .. "/widget.lua", (text:gsub("reconciles = Widget,",
+      'reconciles = Widget,\n  owns = { moonloop.kind("example.com/v1", "Part") },')))
+    local late = dev.start { "--pods", "none", "--scripts", slow, "--apply", manifests }
+    late:till_told "widgets.example.com +created"
+    wait.holds("nothing is stored", 2, function()
+      local object = late:get(V1 .. "/sample")
+      return not object, object
+    end)
+    late:must("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
+      apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition",
+      metadata = { name = "parts.example.com" },
+      spec = {
+        group = "example.com", scope = "Namespaced", names = { kind = "Part", plural = "parts" },
+        versions = {
+          { name = "v1", served = true, storage = true, schema = { openAPIV3Schema = { type = "object" } } },
+        },
+      },
+    })
+    late:till_told("widget/sample +created", 20)
+    assert.same({ size = 4, color = "red" }, late:get(V1 .. "/sample").spec)
+  end)
+
   it("fills in and refuses", function()
     local code, object = server:ask("POST", V1, widget("a", { shape = "round" }))
     assert.equal(201, code)
