@@ -34,6 +34,7 @@
 
 #include "base/buf.h"
 #include "base/map.h"
+#include "net/local.h"
 #include "net/tcp.h"
 
 #define LINGER_MS INT64_C(2000) /* for a refused client to stop sending and read why */
@@ -217,6 +218,7 @@ struct ml_http_server {
     void *context;
     struct evhttp *http;
     struct evconnlistener *listener;
+    bool local; /* a local socket */
     struct ml_timer accepting;
     struct event *adopt;
     size_t count;           /* of its connections */
@@ -1124,7 +1126,11 @@ static void on_connections_accepted(evutil_socket_t fd, short what, void *contex
     (void)fd, (void)what;
     for (struct ml_list *node; (node = ml_list_shift(&server->fresh));) {
         struct connection *connection = ml_container_of(node, struct connection, node);
-        if (connection_adopt(connection))
+        if (!connection_adopt(connection))
+            continue;
+        if (server->local && !ml_local_is_trusted(bufferevent_getfd(connection->bev)))
+            connection_end(connection);
+        else
             server_make_room(server, connection);
     }
 }
@@ -1203,10 +1209,13 @@ int ml_http_server_new(const struct ml_http_server_opts *opts, struct ml_http_se
                        struct ml_err *err)
 {
     int fd = -1;
-    int r = ml_tcp_listen(opts->address, &fd, err);
+    bool local = opts->address[0] == '@';
+    int r = local ? ml_local_listen(opts->address + 1, &fd, err)
+                  : ml_tcp_listen(opts->address, &fd, err);
     if (r < 0)
         return r;
     struct ml_http_server *server = ml_new(struct ml_http_server);
+    server->local = local;
     server->loop = opts->loop;
     server->tls = opts->tls;
     server->limits = opts->limits;

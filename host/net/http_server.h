@@ -22,7 +22,9 @@ typedef void ml_http_handle(void *context, struct ml_http_exchange *exchange);
 
 struct ml_http_server_opts {
     struct ml_loop *loop;
-    const char *address;    /* as ml_tcp_listen takes it */
+    /* As ml_tcp_listen takes it; or "@NAME", a local socket (local.h), which answers processes of
+     * this user and of root alone. */
+    const char *address;
     struct ssl_ctx_st *tls; /* NULL: plain. The server takes its own reference */
     ml_http_handle *handle;
     void *context;
@@ -32,7 +34,7 @@ struct ml_http_server_opts {
     struct ml_http_limits limits;
 };
 
-/* ML_EINVALID, ML_EIO: as ml_tcp_listen. */
+/* ML_EINVALID, ML_EIO: as ml_tcp_listen, and ml_local_listen. */
 ML_NODISCARD int ml_http_server_new(const struct ml_http_server_opts *opts,
                                     struct ml_http_server **out, struct ml_err *err);
 /* Closes all connections; closed() is called for exchanges under way. Not inside a handler. */
