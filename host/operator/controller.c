@@ -8,6 +8,7 @@
 #include "base/escape.h"
 #include "codec/json.h"
 #include "kube/object_diff.h"
+#include "state/journal.h"
 
 #include <stdio.h>
 
@@ -42,16 +43,21 @@ static bool controller_acts(const struct ml_controller *self, struct ml_str key)
     return !services->shard || ml_shard_acts(services->shard, ml_str_of(self->name), key);
 }
 
-/* Sets the cause in the debug line of the key's next reconcile: "start", "requeue", "retry", or the
- * kind of the object that changed, and its key. The last call counts. */
-static void controller_note_cause(struct ml_controller *self, struct ml_str key, const char *what,
-                                  struct ml_str object_key)
+/* Sets the cause of the key's next reconcile, as in struct ml_cause, which is due after `delay_ns`.
+ * The last call counts. */
+static void controller_note_delayed(struct ml_controller *self, struct ml_str key, const char *what,
+                                    int64_t delay_ns)
 {
-    if (!self->services->log || self->services->log->level > ML_LOG_DEBUG)
-        return;
-    ml_keys_set_cause(
-        &self->keys, key,
-        ml_asprintf("%s%s" ML_STR_FMT, what, object_key.len ? " " : "", ML_STR_ARG(object_key)));
+    int64_t now_ns = ml_clock_monotonic(self->services->clock);
+    ml_keys_set_cause(&self->keys, key, (struct ml_cause){what, NULL, now_ns + delay_ns});
+}
+
+static void controller_note_cause(struct ml_controller *self, struct ml_str key, const char *what,
+                                  struct ml_str object)
+{
+    int64_t now_ns = ml_clock_monotonic(self->services->clock);
+    char *copy = object.len > 0 ? ml_str_dup(object) : NULL;
+    ml_keys_set_cause(&self->keys, key, (struct ml_cause){what, copy, now_ns});
 }
 
 /* Enqueues it at low priority, behind edits. */
@@ -420,7 +426,7 @@ static void controller_drop_key(struct ml_controller *self, struct ml_str key)
     ml_read_sets_drop(self->read_sets, key);
     ml_custom_metrics_gone(self->custom, key);
     ml_keys_forget_failures(&self->keys, key);
-    free(ml_keys_take_cause(&self->keys, key));
+    ml_keys_forget_cause(&self->keys, key);
     controller_forget_lookups(self, key);
 }
 
@@ -520,7 +526,7 @@ struct work {
     enum ml_reconcile_call call;
     const struct ml_revision *revision; /* that it runs */
     int64_t started_ns;
-    char *cause; /* NULL: not known, or not to be logged */
+    struct ml_cause cause;
     bool probes; /* it is a try whether the script stays within its limits again */
     struct ml_list node;
 };
@@ -542,7 +548,7 @@ static void requeue_after(const struct work *work, enum ml_priority priority, in
     int64_t restrained_ns = ml_enqueue_filter_restrain(self->filter, work->key, delay_ns, &hot);
     if (hot)
         controller_key_hot(self, work->key);
-    controller_note_cause(self, work->key, "requeue", ML_STR(""));
+    controller_note_delayed(self, work->key, "requeue", restrained_ns);
     ml_workqueue_add_after(self->queue, work->key, priority, restrained_ns);
 }
 
@@ -562,9 +568,9 @@ static bool has_failed_for(const struct work *work, int64_t ns)
 static int64_t back_off(const struct work *work, unsigned doublings, const struct ml_err *err)
 {
     struct ml_controller *self = work->controller;
-    controller_note_cause(self, work->key, "retry", ML_STR(""));
     int64_t delay_ns = ml_workqueue_add_rate_limited(self->queue, work->key, work->priority,
                                                      doublings);
+    controller_note_delayed(self, work->key, "retry", delay_ns);
     if ((ml_client_unanswered(err) || err->http == 401) && has_failed_for(work, TOLD_AFTER_NS / 2))
         ml_client_doubt(self->services->client);
     if (ml_client_unanswered(err)) {
@@ -627,7 +633,7 @@ static void end_work(struct work *work, bool good)
     if (work->probes)
         ml_circuit_abandon(&self->circuit);
     ml_reconcile_free(work->reconcile);
-    free(work->cause);
+    free(work->cause.object);
     free(work);
 }
 
@@ -678,14 +684,47 @@ static const char *outcome_name(const struct ml_result *result)
     return timed ? "requeue_after" : names[result->outcome];
 }
 
+static void append_cause(const struct ml_cause *cause, struct ml_buf *out)
+{
+    if (cause->what)
+        ml_buf_printf(out, "%s%s%s", cause->what, cause->object ? " " : "",
+                      cause->object ? cause->object : "");
+}
+
+static void record_run(const struct work *work, const struct ml_result *result, int64_t took_ns)
+{
+    const struct ml_controller *self = work->controller;
+    ML_AUTO(ml_buf_fini) struct ml_buf cause = ML_BUF_INIT;
+    append_cause(&work->cause, &cause);
+    ml_journal_add(self->services->journal,
+                   &(struct ml_journal_entry){
+                       .what = ML_JOURNAL_RUN,
+                       .at_ns = ml_clock_wall(self->services->clock) - took_ns,
+                       .controller = ml_str_of(self->name),
+                       .key = work->key,
+                       .error = ml_str_of(result->err ? result->err->message : NULL),
+                       .revision = ml_str_of(work->revision->declaration->revision),
+                       .cause = ml_buf_str(&cause),
+                       .result = ml_str_of(outcome_name(result)),
+                       .waited_ns = work->cause.what ? work->started_ns - work->cause.at_ns : -1,
+                       .took_ns = took_ns,
+                       .cpu_ns = result->cpu_ns,
+                       .writes = result->writes,
+                   });
+}
+
 static void log_reconciled(const struct work *work, const struct ml_result *result, int64_t took_ns)
 {
     const struct ml_controller *self = work->controller;
     const struct ml_err *err = result->err;
+    if (!self->services->log || self->services->log->level > ML_LOG_DEBUG)
+        return;
+    ML_AUTO(ml_buf_fini) struct ml_buf cause = ML_BUF_INIT;
+    append_cause(&work->cause, &cause);
     ml_debug(self->services->log, self->name, "reconciled", CONTROLLER_KEY_FIELDS(self, work->key),
              ML_S("reconcileID", work->id), ML_S(err ? "error" : "", err ? err->message : NULL),
              ML_S(err ? "errorKind" : "", err ? ml_err_name(err->kind) : NULL),
-             ML_S(work->cause ? "cause" : "", work->cause),
+             ML_S(cause.len > 0 ? "cause" : "", ml_buf_cstr(&cause)),
              ML_F("duration_ms", (double)took_ns / (double)ML_NS_PER_MS),
              ML_I("writes", result->writes), ML_S("result", outcome_name(result)));
 }
@@ -759,6 +798,7 @@ static void finish_reconcile(struct work *work, const struct ml_result *result)
     if (work->call != ML_CALL_PAUSE)
         count_reconciled(&self->metrics, result, took_ns);
     log_reconciled(work, result, took_ns);
+    record_run(work, result, took_ns);
     update_circuit(work, result);
     keep_failure(self, work->key, result);
     self->removal.released += result->finalized && self->removal.on;
@@ -834,7 +874,7 @@ static struct ml_object *prepare_key(struct ml_controller *self, struct ml_str k
     }
     ml_workqueue_forget(self->queue, key);
     ml_keys_forget_failures(&self->keys, key);
-    free(ml_keys_take_cause(&self->keys, key));
+    ml_keys_forget_cause(&self->keys, key);
     return NULL;
 }
 

@@ -5,6 +5,7 @@
 
 #include "operator/shutdown.h"
 #include "state/election.h"
+#include "state/journal.h"
 #include "state/writer.h"
 
 #define RELEASE_MAX_NS (2 * ML_NS_PER_S)
@@ -305,6 +306,8 @@ struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
     self->services.checked = opts->checked;
     self->services.slices = ml_slices_new(opts->loop, !opts->virtual_time);
     self->services.authors = &self->authors;
+    if (!opts->virtual_time) /* nobody asks in a test */
+        self->services.journal = ml_journal_new(ML_JOURNAL_BYTES);
     self->scripts = ml_scripts_new(&self->services, &opts->limits, opts->marker, operator_on_live,
                                    self);
     ml_scripts_set_rollout(self->scripts, opts->rollout);
@@ -327,6 +330,7 @@ void ml_operator_free(struct ml_operator *self)
     ml_scripts_free(self->scripts);
     ml_slices_free(self->services.slices);
     ml_authors_fini(&self->authors);
+    ml_journal_free(self->services.journal);
     ml_deletions_free(self->services.deletions);
     ml_recorder_free(self->services.recorder);
     ml_informers_free(self->services.informers);

@@ -453,6 +453,16 @@ void ml_read_sets_take_field(struct ml_read_sets *self, struct ml_buf *out)
     ml_buf_clear(&self->field);
 }
 
+bool ml_read_sets_describe(const struct ml_read_sets *self, const struct ml_revision *revision,
+                           struct ml_str key, struct ml_buf *out)
+{
+    const struct ml_key_reads *entry = find_entry(self, key);
+    if (!entry || !entry->set)
+        return false;
+    ml_read_set_describe(entry->set, key, revision->kinds, out);
+    return true;
+}
+
 size_t ml_read_sets_bytes(const struct ml_read_sets *self)
 {
     return self->bytes;

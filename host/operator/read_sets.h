@@ -47,4 +47,9 @@ bool ml_read_sets_look(struct ml_read_sets *sets, const struct ml_revision *revi
 void ml_read_sets_find_readers(const struct ml_read_sets *sets, size_t kind, struct ml_str object,
                                struct ml_buf *out);
 
+/* Appends what the last run of the key read, as ml_read_set_describe. False: it has no read set,
+ * and every change wakes it. */
+bool ml_read_sets_describe(const struct ml_read_sets *sets, const struct ml_revision *revision,
+                           struct ml_str key, struct ml_buf *out);
+
 size_t ml_read_sets_bytes(const struct ml_read_sets *sets); /* memory of all read sets */

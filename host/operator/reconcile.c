@@ -502,6 +502,7 @@ static void write_status(struct ml_reconcile *self, struct ml_str patch)
         .expectations = self->revision->expectations,
         .informer = self->revision->informers[0],
         .key = ml_object_key(self->object),
+        .place = self->revision->declaration->file,
     };
     self->result.writes++;
     self->result.wrote_status = true;

@@ -11,9 +11,8 @@ static int set_out_of_time(struct ml_err *err, int64_t budget_ns, const char *wi
 
 static void add_error_place(const struct ml_script *script, struct ml_err *err)
 {
-    size_t len = strlen(script->place);
-    if (len > 2 && !script_has_place(err->message))
-        ml_err_wrap(err, "%.*s", (int)len - 2, script->place);
+    if (*script->place && !script_has_place(err->message))
+        ml_err_wrap(err, "%s", script->place);
 }
 
 /* The kind of an error that the script raised, and that a call of ctx gave it. Of those that pass

@@ -372,12 +372,22 @@ void ctx_note_written(struct ml_run *run, const struct write_target *target)
                 reads_object(run->reads, target->kind.index, ml_str_of(target->key), object));
 }
 
+/* "site.lua:31" of the call; of a child that the script returned, "returned by site.lua:12". */
+static void write_place_of_write(lua_State *L, const struct ml_run *run, char *out, size_t size)
+{
+    const struct ml_script *script = run->thread.script;
+    if (!script_running_place(L, out, size))
+        snprintf(out, size, "returned by %s:%d", script->declaration.file,
+                 script_run_line(script, run));
+}
+
 ML_RAISES void ctx_send_write(lua_State *L, const char *verb, const struct write_target *target,
                               struct ml_client_request request, bool wait_for_cache)
 {
     struct ml_run *run = script_thread_of(L)->run;
     const struct ml_script *script = run->thread.script;
     size_t writes_max = script->limits.writes_max;
+    char place[SCRIPT_PLACE_MAX + sizeof "returned by "];
     script_cpu_check(L);
     if (run->writes++ >= writes_max)
         luaL_error(L, "more than %d writes in one reconcile", (int)writes_max);
@@ -389,8 +399,10 @@ ML_RAISES void ctx_send_write(lua_State *L, const char *verb, const struct write
     request.name = target->name;
     if (!request.field_manager)
         request.field_manager = script->field_manager;
+    write_place_of_write(L, run, place, sizeof place);
     const struct ml_write write = {
         .request = request,
+        .place = place,
         .expectations = script->binding.expectations,
         .informer = target->kind.informer,
         .key = ml_object_key(run->thread.object),

@@ -26,7 +26,8 @@ static size_t texts_bytes(const struct ml_write *write)
 {
     const struct ml_client_request *request = &write->request;
     return request->body.len + request->ns.len + request->name.len + ml_str_of(request->uid).len +
-           ml_str_of(request->resource_version).len + ml_str_of(write->deletion.why).len + 6;
+           ml_str_of(request->resource_version).len + ml_str_of(write->deletion.why).len +
+           ml_str_of(write->place).len + 7;
 }
 
 size_t run_held_bytes(const struct ml_write *write)
@@ -57,6 +58,8 @@ static struct held_write *hold_write(const struct ml_write *write, bool wait_for
     request->body = hold_text(&at, request->body);
     request->ns = hold_text(&at, request->ns);
     request->name = hold_text(&at, request->name);
+    if (write->place)
+        held->write.place = hold_text(&at, ml_str_of(write->place)).ptr;
     if (write->deletion.why)
         held->write.deletion.why = hold_text(&at, ml_str_of(write->deletion.why)).ptr;
     if (request->uid)

@@ -77,6 +77,8 @@ struct script_applied {
     char key[];    /* "v1 Pod default/x" */
 };
 
+#define SCRIPT_PLACE_MAX (LUA_IDSIZE + 16) /* bytes of "FILE:LINE" */
+
 struct ml_script {
     size_t references;
     struct ml_services *services;
@@ -124,7 +126,7 @@ struct ml_script {
     struct ml_buf overlay;  /* fields that the host adds */
     struct ml_buf body;     /* the two merged */
     struct ml_buf traceback;
-    char place[LUA_IDSIZE + 16]; /* "cnat.lua:12: ", of the last error */
+    char place[SCRIPT_PLACE_MAX]; /* "cnat.lua:12", of the last error */
     struct ml_json_reader reader;
     struct ml_json_spans spans; /* of an object on its way in */
     size_t key_order_nodes;
@@ -308,6 +310,9 @@ bool script_cpu_expired(void);                              /* sticky until the 
 bool script_cpu_stopped(void);                 /* it has ended the code at least once */
 ML_RAISES void script_cpu_check(lua_State *L); /* for loops in C; does not return once expired */
 
+/* Writes the place of the innermost function of the script that runs on L, "cnat.lua:12". False,
+ * and an empty text: only code of the host runs. */
+bool script_running_place(lua_State *L, char *out, size_t size);
 /* Writes the current position of L to script->traceback and script->place. */
 void script_note_place(lua_State *L);
 /* "cnat.lua:12: …": does the message begin with a place? */

@@ -165,8 +165,7 @@ static void write_traceback(lua_State *L, struct ml_buf *out)
     ml_buf_puts(out, "...\n");
 }
 
-/* The place of the innermost function of the script, "cnat.lua:12: ", or nothing. */
-static void write_place(lua_State *L, char *out, size_t size)
+bool script_running_place(lua_State *L, char *out, size_t size)
 {
     lua_Debug activation;
     out[0] = '\0';
@@ -174,16 +173,17 @@ static void write_place(lua_State *L, char *out, size_t size)
         lua_getinfo(L, "Sl", &activation);
         if (activation.currentline <= 0 || strncmp(activation.short_src, "moonloop/", 9) == 0)
             continue;
-        snprintf(out, size, "%s:%d: ", activation.short_src, activation.currentline);
-        return;
+        snprintf(out, size, "%s:%d", activation.short_src, activation.currentline);
+        return true;
     }
+    return false;
 }
 
 void script_note_place(lua_State *L)
 {
     struct ml_script *script = script_of(L);
     write_traceback(L, &script->traceback);
-    write_place(L, script->place, sizeof(script->place));
+    (void)script_running_place(L, script->place, sizeof(script->place));
 }
 
 bool script_has_place(const char *message)

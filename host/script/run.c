@@ -312,6 +312,7 @@ static void finish_run(struct ml_run *run, bool reuse)
     if (result->outcome == ML_OUTCOME_ERROR && script->traceback.len > 0)
         result->traceback = traceback = ml_strdup(ml_buf_cstr(&script->traceback));
     result->writes = run->writes;
+    result->cpu_ns = SCRIPT_CPU_IN_ALL * script->limits.run_cpu_ns - run->cpu_left_ns;
     result->version = ml_str_of(run->version);
     result->finalizes = run->finalizes;
     result->notes = ml_take(&run->notes);

@@ -179,6 +179,7 @@ struct ml_result {
     int64_t requeue_at_ns;    /* wall clock; or -1 */
     const char *traceback;    /* of a Lua error, or NULL */
     size_t writes;            /* that it asked for */
+    int64_t cpu_ns;           /* of its code */
     bool wrote_status;        /* of a reconcile: among them is one of the status */
     enum ml_limit_hit limit;  /* that ended it */
     struct ml_str version; /* the object's resourceVersion, since the run has added the finalizer;

@@ -95,26 +95,34 @@ void ml_keys_forget_all_failures(struct ml_keys *self)
 
 /* ---- the cause of the next run ---- */
 
-void ml_keys_set_cause(struct ml_keys *self, struct ml_str name, char *cause)
+void ml_keys_set_cause(struct ml_keys *self, struct ml_str name, struct ml_cause cause)
 {
     struct ml_key *key = ml_keys_find(self, name);
-    if (!key || !key->cause)
+    if (!key || !key->cause.what)
         key = ml_keys_ref(self, name);
-    free(key->cause);
+    else
+        cause.at_ns = ML_MIN(cause.at_ns, key->cause.at_ns);
+    free(key->cause.object);
     key->cause = cause;
 }
 
-char *ml_keys_take_cause(struct ml_keys *self, struct ml_str name)
+struct ml_cause ml_keys_take_cause(struct ml_keys *self, struct ml_str name)
 {
     struct ml_key *key = ml_keys_find(self, name);
-    if (!key || !key->cause)
-        return NULL;
-    char *cause = ml_take(&key->cause);
+    if (!key || !key->cause.what)
+        return (struct ml_cause){NULL, NULL, 0};
+    struct ml_cause cause = key->cause;
+    key->cause = (struct ml_cause){NULL, NULL, 0};
     ml_key_unref(key);
     return cause;
 }
 
+void ml_keys_forget_cause(struct ml_keys *self, struct ml_str name)
+{
+    free(ml_keys_take_cause(self, name).object);
+}
+
 void ml_keys_forget_all_causes(struct ml_keys *self)
 {
-    ml_keys_each(self, key) free(ml_keys_take_cause(self, ml_key_str(key)));
+    ml_keys_each(self, key) ml_keys_forget_cause(self, ml_key_str(key));
 }

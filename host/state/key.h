@@ -19,6 +19,15 @@ struct ml_key_failures {
     struct ml_repeat slowed; /* the key was slowed, because it wakes itself or fights */
 };
 
+/* Why a key was enqueued: for the log and the journal. */
+struct ml_cause {
+    /* "start", "requeue", "retry", "changes" (too many to name one), or the kind of the object that
+     * changed. Lives as long as the process. NULL: not known. */
+    const char *what;
+    char *object;  /* that changed, and the field: "default/a: status.phase"; NULL: none */
+    int64_t at_ns; /* monotonic; of a delayed one, when it is due */
+};
+
 struct ml_key {
     struct ml_keys *keys;
     struct ml_key_queued *queued;   /* workqueue.c: its place, delay, priority and backoff */
@@ -28,7 +37,7 @@ struct ml_key {
     struct ml_key_lookups *lookups; /* read_sets.c: the objects that its last run looked for */
     struct ml_key_series *series;   /* custom_metrics.c: the series that go with its object */
     struct ml_key_failures *failures; /* key.c */
-    char *cause;                      /* key.c: why it was enqueued; only at log level debug */
+    struct ml_cause cause;            /* key.c: of its next run */
     unsigned refs;
     uint32_t len;
     char bytes[];
@@ -56,8 +65,9 @@ struct ml_repeat ml_keys_reconciled(struct ml_keys *keys, struct ml_str name);
 void ml_keys_forget_failures(struct ml_keys *keys, struct ml_str name);
 void ml_keys_forget_all_failures(struct ml_keys *keys);
 
-/* Takes `cause`, which replaces an earlier one. */
-void ml_keys_set_cause(struct ml_keys *keys, struct ml_str name, char *cause);
-/* Returns the cause, which the caller frees, and forgets it; NULL when there is none. */
-char *ml_keys_take_cause(struct ml_keys *keys, struct ml_str name);
+/* Takes `cause`, which replaces an earlier one; the earlier of the two times stays. */
+void ml_keys_set_cause(struct ml_keys *keys, struct ml_str name, struct ml_cause cause);
+/* Moves the cause out; without one, its `what` is NULL. */
+struct ml_cause ml_keys_take_cause(struct ml_keys *keys, struct ml_str name);
+void ml_keys_forget_cause(struct ml_keys *keys, struct ml_str name);
 void ml_keys_forget_all_causes(struct ml_keys *keys);

@@ -779,6 +779,7 @@ static void make_services(struct ml_mirror *self)
                                       ML_MIN(real->script_memory.used, real->script_memory.max - 1);
     services->script_memory.used = 0;
     services->authors = NULL;
+    services->journal = NULL;
     services->deletions = ml_deletions_new_heard(on_deletion, self);
     services->outbound = &self->outbound;
     services->client = ml_client_new(&(struct ml_client_opts){.loop = services->loop,

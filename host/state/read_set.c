@@ -264,6 +264,57 @@ bool ml_read_set_next_object(const struct ml_read_set *set, struct ml_str own_ke
     return false;
 }
 
+/* ---- describing ---- */
+
+static void put_field(const char *prefix, const struct ml_buf *path, const char *end,
+                      struct ml_buf *out)
+{
+    const char *colon = *prefix && (path->len > 0 || *end) ? ": " : "";
+    ml_buf_printf(out, "%s%s" ML_STR_FMT "%s", prefix, colon, ML_STR_ARG(ml_buf_str(path)), end);
+    ml_buf_putc(out, '\0');
+}
+
+/* `in` stands before the node, and behind it afterwards. */
+static void describe_node(struct cursor *in, const char *prefix, struct ml_buf *path,
+                          struct ml_buf *out)
+{
+    uint8_t flags = read_byte(in);
+    size_t len = path->len, count = flags & READ_WHOLE ? 0 : read_number(in);
+    if (flags & READ_WHOLE && len == 0)
+        put_field(prefix, path, "all of it", out);
+    else if (count == 0 && !(flags & READ_ELEMENTS) && (len > 0 || *prefix))
+        put_field(prefix, path, "", out);
+    for (; count > 0; count--) {
+        struct ml_str name = read_name(in);
+        ml_buf_printf(path, "%s" ML_STR_FMT, len > 0 ? "." : "", ML_STR_ARG(name));
+        describe_node(in, prefix, path, out);
+        path->len = len;
+    }
+    if (!(flags & READ_WHOLE) && flags & READ_ELEMENTS) {
+        ml_buf_puts(path, "[]");
+        describe_node(in, prefix, path, out);
+        path->len = len;
+    }
+}
+
+void ml_read_set_describe(const struct ml_read_set *set, struct ml_str own_key,
+                          const struct ml_kind *const *kinds, struct ml_buf *out)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf prefix = ML_BUF_INIT, path = ML_BUF_INIT;
+    struct cursor in = cursor_of(set, 0);
+    while (in.at < in.end) {
+        struct root root = read_root(&in);
+        ml_buf_clear(&prefix);
+        if (root.type == READ_OBJECT) {
+            ml_buf_printf(&prefix, "%s ", kinds[root.kind]->kind);
+            append_object_key(&root, own_key, &prefix);
+        } else if (root.type == READ_LIST) {
+            ml_buf_printf(&prefix, "list of %s", kinds[root.kind]->kind);
+        }
+        describe_node(&in, ml_buf_cstr(&prefix), &path, out);
+    }
+}
+
 /* ---- comparing ---- */
 
 /* Where the walk stands in the object, for the name of the field. */

@@ -43,6 +43,7 @@ enum ml_read_node_flag {
     READ_COMPARED = 8, /* of SELF: the host compared the status with the returned one */
 };
 
+struct ml_kind;
 struct ml_read_set;
 
 /* `bytes` in the form above, copied; script/reads.c makes them. The result has one reference. */
@@ -100,6 +101,11 @@ struct ml_read_change {
  * that was read and differs, "status.phase", or nothing. */
 bool ml_read_set_touched(const struct ml_read_set *set, const struct ml_read_change *change,
                          struct ml_buf *out_field);
+
+/* Appends what was read, each terminated: "spec.replicas", "Pod default/a: status.phase", "list of
+ * Pod: status.phase". `kinds` are those that the numbers in the set mean. */
+void ml_read_set_describe(const struct ml_read_set *set, struct ml_str own_key,
+                          const struct ml_kind *const *kinds, struct ml_buf *out);
 
 /* Steps through the objects that were read by name; start with *cursor 0. `key` is emptied first.
  * False at the end. */

@@ -13,6 +13,7 @@
 struct ml_authors;
 struct ml_checked_texts;
 struct ml_deletions;
+struct ml_journal;
 
 struct ml_services {
     struct ml_loop *loop;
@@ -30,6 +31,7 @@ struct ml_services {
     struct ml_slices *slices;            /* runs script code; NULL where no controller runs */
     struct ml_authors *authors;          /* state/writer.h; NULL where nobody asks */
     struct ml_deletions *deletions;      /* state/deletions.h; NULL where nobody asks */
+    struct ml_journal *journal;          /* state/journal.h; NULL where nobody asks */
     struct ml_checked_texts *checked;    /* operator/text_check.h; NULL: each is analyzed */
     struct ml_outbound *outbound;        /* of ctx.http; NULL: scripts ask nobody */
 };

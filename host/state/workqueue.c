@@ -408,6 +408,26 @@ int64_t ml_workqueue_next(const struct ml_workqueue *queue, unsigned failures_ma
     return next;
 }
 
+struct ml_workqueue_place ml_workqueue_find(const struct ml_workqueue *queue, struct ml_str key)
+{
+    const struct ml_key_queued *entry = queue_entry_find(queue, key);
+    struct ml_workqueue_place place = {.where = ML_KEY_IDLE};
+    if (!entry)
+        return place;
+    place.failures = entry->failures;
+    place.at_ns = entry->since_ns;
+    if (entry->processing) {
+        place.where = ML_KEY_OUT;
+    } else if (entry->dirty) {
+        place.where = ML_KEY_READY;
+    } else if (ml_heap_has(&entry->delay)) {
+        place.where = ML_KEY_DELAYED;
+        place.at_ns = (int64_t)entry->delay.key;
+        place.awaits_server = entry->awaits_server;
+    }
+    return place;
+}
+
 static bool queue_entry_fails(const struct ml_key_queued *entry)
 {
     return entry->failures > 0 && (entry->dirty || entry->processing || ml_heap_has(&entry->delay));

@@ -78,6 +78,16 @@ size_t ml_workqueue_delayed(const struct ml_workqueue *queue);
  * when none is queued. Keys that back off after `failures_max` failures in a row do not count. */
 int64_t ml_workqueue_next(const struct ml_workqueue *queue, unsigned failures_max);
 
+/* Where a key stands, for a person who asks. */
+struct ml_workqueue_place {
+    enum { ML_KEY_IDLE, ML_KEY_READY, ML_KEY_OUT, ML_KEY_DELAYED } where;
+    int64_t at_ns;      /* monotonic: READY and OUT since then, DELAYED until then */
+    unsigned failures;  /* in a row; 20 stands for more, too */
+    bool awaits_server; /* DELAYED: or until the server answers */
+};
+
+struct ml_workqueue_place ml_workqueue_find(const struct ml_workqueue *queue, struct ml_str key);
+
 /* The keys that failed when they were tried last and are to be tried again: how many there are, and
  * one of them: `preferred` if it is such a key, else the first by name. The slice is the queue's,
  * until it changes. */

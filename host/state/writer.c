@@ -3,6 +3,7 @@
 #include "state/writer.h"
 
 #include "codec/json.h"
+#include "state/journal.h"
 
 #define NAMES_MAX 1000 /* 100 controllers at a time; then all is forgotten */
 
@@ -87,6 +88,8 @@ struct ml_writer_call {
     char *key;
     char *owner_uid;
     char *uid, *rv;       /* the preconditions of the write, or NULL */
+    char *place;          /* of the script that asked for it, or NULL */
+    bool of_status;       /* it writes the status alone */
     char *why, *revision; /* of a delete, for its trace, as the next two; else NULL */
     const struct ml_kind *owner_kind;
     struct ml_object *owner;
@@ -109,14 +112,58 @@ static void writer_call_free(struct ml_writer_call *call)
     free(call->uid);
     free(call->rv);
     free(call->lost);
+    free(call->place);
     free(call->why);
     free(call->revision);
     ml_object_unref(call->owner);
     free(call);
 }
 
+static const char *verb_name(const struct ml_writer_call *call)
+{
+    switch (call->verb) {
+    case ML_VERB_CREATE:
+        return "create";
+    case ML_VERB_UPDATE:
+        return "update";
+    case ML_VERB_APPLY:
+        return "apply";
+    case ML_VERB_PATCH_MERGE:
+        return call->of_status ? "patch status of" : "patch";
+    case ML_VERB_DELETE:
+        return "delete";
+    case ML_VERB_GET:
+        break;
+    }
+    ML_UNREACHABLE();
+}
+
+/* A new object may have got its name from the server. */
+static void writer_record(const struct ml_writer_call *call, struct ml_str body,
+                          const struct ml_err *err)
+{
+    ML_AUTO_FREE char *given = *call->name ? NULL
+                                           : ml_json_find_string(body, "metadata", "name", NULL);
+    ML_AUTO_FREE char *name = ml_asprintf("%s%s%s", call->ns, *call->ns ? "/" : "",
+                                          given ? given : call->name);
+    ml_journal_add(call->services->journal,
+                   &(struct ml_journal_entry){
+                       .what = ML_JOURNAL_WRITE,
+                       .at_ns = ml_clock_wall(call->services->clock),
+                       .controller = ml_str_of(ml_expectations_controller(call->expectations)),
+                       .key = ml_str_of(call->key),
+                       .error = ml_str_of(err ? err->message : NULL),
+                       .verb = ml_str_of(verb_name(call)),
+                       .kind = ml_str_of(call->kind->kind),
+                       .name = ml_str_of(name),
+                       .place = ml_str_of(call->why ? call->why : call->place),
+                   });
+}
+
 static void writer_finish(struct ml_writer_call *call, struct ml_str body, const struct ml_err *err)
 {
+    if (call->services->journal)
+        writer_record(call, body, err);
     call->done(call->context, body, err);
     writer_call_free(call);
 }
@@ -300,6 +347,8 @@ struct ml_writer_call *ml_writer_send(struct ml_services *services, const struct
     call->name = ml_str_dup(request->name);
     call->key = ml_str_dup(write->key);
     call->owner_uid = ml_str_dup(write->owner_uid);
+    call->place = ml_strdup(write->place);
+    call->of_status = request->subresource.len > 0;
     call->expectations = write->expectations;
     call->informer = write->informer;
     call->budget = request->budget;

@@ -29,6 +29,9 @@ struct ml_write {
     struct ml_informer *informer; /* of the kind written, or NULL; outlives the call */
     struct ml_str key;            /* of the object being reconciled; copied */
     struct ml_str owner_uid;      /* of the controller owner in the body, or empty; copied */
+    /* Of the script that asked for it, for the journal: "site.lua:88"; copied. NULL: the host did,
+     * or it is a delete, which has `deletion.why`. */
+    const char *place;
     /* Of a delete, for its trace: as in struct ml_deletion, whose other fields are known. Texts are
      * copied, and a reference is taken. */
     struct {
