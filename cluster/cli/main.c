@@ -17,6 +17,8 @@ int main(int argc, char **argv)
         &ml_command_rollback,
         &ml_command_pause,
         &ml_command_retry,
+        &ml_command_status,
+        &ml_command_why,
     };
     return ml_main(commands, ML_COUNT(commands), argc, argv);
 }

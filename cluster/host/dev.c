@@ -30,7 +30,7 @@
 #include "include/moonloop.h"
 #include "net/tls.h"
 #include "operator/files.h"
-#include "operator/operator.h"
+#include "operator/inspect.h"
 #include "operator/outbound.h"
 #include "operator/source.h"
 
@@ -314,6 +314,7 @@ struct ml_dev {
     struct ml_transport *transport;
     struct ml_outbound *outbound; /* what scripts ask by ctx.http */
     struct ml_operator *operator;
+    struct ml_inspect *inspect; /* NULL: the socket could not be opened */
 
     struct dev_manifests *manifests; /* of --apply; one without a path ends them */
     size_t untried_count;            /* of them */
@@ -784,6 +785,15 @@ static void make_dev_operator(struct ml_dev *self)
     }
 }
 
+/* It runs without it when it cannot be opened. */
+static void open_dev_inspect(struct ml_dev *self)
+{
+    struct ml_err err = ML_ERR_INIT;
+    const struct ml_inspect_opts opts = {.loop = self->loop, .of = self->operator};
+    if (ml_inspect_new(&opts, &self->inspect, &err) < 0)
+        ml_warn(&self->log, "dev", "moonloop status and why cannot ask this process", ML_ERR(&err));
+}
+
 static int open_dev_outbound(struct ml_dev *self)
 {
     const struct ml_outbound_opts opts = {
@@ -883,6 +893,7 @@ static int build_dev(struct ml_dev *self)
         return MOONLOOP_EXIT_BAD;
     self->transport = ml_transport_embedded_new(self->loop, self->server, self->token);
     make_dev_operator(self);
+    open_dev_inspect(self);
     if (expect_webhooks(self) < 0)
         return MOONLOOP_EXIT_BAD;
     watch_manifests(self);
@@ -896,6 +907,7 @@ static void free_dev(struct ml_dev *self)
     struct ml_err err = ML_ERR_INIT;
     ml_dev_stop_forget();
     free_manifests(self);
+    ml_inspect_free(ml_take(&self->inspect));
     ml_operator_free(ml_take(&self->operator));
     ml_outbound_free(self->outbound);
     if (self->transport)

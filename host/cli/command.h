@@ -59,6 +59,8 @@ extern const struct ml_command ml_command_plan;
 extern const struct ml_command ml_command_rollback;
 extern const struct ml_command ml_command_pause;
 extern const struct ml_command ml_command_retry;
+extern const struct ml_command ml_command_status;
+extern const struct ml_command ml_command_why;
 
 /* Parses argv[1…] and runs the command, or prints its help at --help or -h. Prints errors to stderr
  * as "moonloop NAME: message"; that of an unknown option names the most similar one. Returns the

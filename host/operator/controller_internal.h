@@ -1,5 +1,5 @@
-/* L6 operator. A controller's struct, for controller.c and for the test that counts what is left of
- * a key. */
+/* L6 operator. A controller's struct, for controller.c, for inspect.c, which reads it, and for the
+ * test that counts what is left of a key. */
 #pragma once
 
 #include "operator/circuit.h"

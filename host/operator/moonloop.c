@@ -12,6 +12,7 @@
 #include "kube/transport.h"
 #include "operator/crash_marker.h"
 #include "operator/endpoints.h"
+#include "operator/inspect.h"
 #include "operator/lockdown.h"
 #include "operator/operator.h"
 #include "operator/outbound.h"
@@ -49,6 +50,7 @@ struct moonloop {
     struct ml_outbound *outbound; /* what scripts ask by ctx.http */
     struct ml_operator *operator;
     struct ml_endpoints *endpoints;
+    struct ml_inspect *inspect;   /* NULL: the socket could not be opened */
     struct ml_webhooks *webhooks; /* NULL: not served */
     struct ml_watchdog *watchdog;
     struct ml_crash_marker *marker; /* NULL: no --state-dir, or it cannot be used */
@@ -500,6 +502,21 @@ static int host_open_endpoints(struct moonloop *self)
     return 0;
 }
 
+/* The host runs without it when it cannot be opened. */
+static void host_open_inspect(struct moonloop *self)
+{
+    struct ml_err err = ML_ERR_INIT;
+    const struct ml_inspect_opts opts = {
+        .loop = self->loop,
+        .of = self->operator,
+        .ready = host_is_ready,
+        .context = self,
+    };
+    if (ml_inspect_new(&opts, &self->inspect, &err) < 0)
+        ml_warn(&self->log, "host", "moonloop status and why cannot ask this process",
+                ML_ERR(&err));
+}
+
 /* Of a host that serves none: told once. */
 static void host_on_webhooks_unserved(void *context)
 {
@@ -609,6 +626,7 @@ static int host_build(struct moonloop *self)
     host_make_operator(self);
     if (host_open_endpoints(self) < 0 || host_open_webhooks(self) < 0)
         return host_fail(self, MOONLOOP_EXIT_BAD);
+    host_open_inspect(self);
     host_lock_down(self);
     host_start_watchdog(self);
     return 0;
@@ -654,6 +672,7 @@ void moonloop_free(struct moonloop *self)
         return;
     host_stop_connecting(self);
     ml_watchdog_free(self->watchdog);
+    ml_inspect_free(self->inspect);
     ml_endpoints_free(self->endpoints);
     ml_webhooks_free(self->webhooks);
     ml_operator_free(self->operator);

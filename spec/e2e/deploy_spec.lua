@@ -85,6 +85,13 @@ describe("the README's way into a cluster, on moonloop dev", function()
     shell.must(shell.line { "tools/image.sh", "rootfs", root, built })
     assert.matches("^moonloop %d", shell.must(root .. "/moonloop version"))
     assert.equal("YAY\n", printed(server, "now"))
+    local asked = {}
+    for _, pod in ipairs(server:must("GET", PODS).items) do
+      asked[#asked + 1] = run(server, ("kubectl exec -n moonloop-system %s -- /moonloop why At default/now"):format(
+        pod.metadata.name))
+    end
+    assert.matches("create Pod default/now%-pod, by cnat for default/now, cnat%.lua:%d+", table.concat(asked))
+    assert.matches("this replica stands by", table.concat(asked), 1, true)
 
     local folder = shell.folder "edited"
     shell.must("cp -r reconcilers " .. folder)

@@ -1,0 +1,400 @@
+/* moonloop status and why: they ask a host on this machine, or in this pod, over its local socket
+ * (operator/inspect.h), and print its answer. */
+#include "base/escape.h"
+#include "cli/command.h"
+#include "codec/json.h"
+#include "include/moonloop.h"
+#include "net/local.h"
+#include "operator/inspect.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define ANSWER_MAX ((size_t)4 * 1024 * 1024)
+
+struct values {
+    struct ml_option_list words;
+    const char *pid, *output;
+};
+
+/* ---- finding a host and asking it ---- */
+
+/* The process id of a host that listens, in a line of /proc/net/unix; empty: it has none, or one of
+ * another process id namespace. */
+static struct ml_str pid_of_line(struct ml_str line, struct ml_str ns)
+{
+    struct ml_str name = {NULL, 0};
+    while (line.len > 0)
+        name = ml_str_cut(&line, ' ');
+    if (!ml_str_starts(name, "@" ML_INSPECT_SOCKET))
+        return ML_STR("");
+    size_t prefix = strlen("@" ML_INSPECT_SOCKET);
+    struct ml_str rest = {name.ptr + prefix, name.len - prefix};
+    struct ml_str pid = ml_str_cut(&rest, '.');
+    uint64_t number;
+    return ml_str_to_u64(pid, &number) && ml_str_eq(rest, ns) ? pid : ML_STR("");
+}
+
+/* Is `pid` in the list, "12, 34"? */
+static bool has_pid(struct ml_str pids, struct ml_str pid)
+{
+    while (pids.len > 0)
+        if (ml_str_eq(ml_str_trim(ml_str_cut(&pids, ',')), pid))
+            return true;
+    return false;
+}
+
+/* Fills `pids` with those of all hosts, "12, 34". Returns how many there are. A connection has the
+ * name of its host's socket as well. */
+static size_t list_hosts(struct ml_buf *pids)
+{
+    ML_AUTO_FREE char *own = ml_inspect_socket("");
+    struct ml_str ns = ml_str_of(own);
+    size_t count = 0, capacity = 0;
+    char *line = NULL;
+    ssize_t len;
+    FILE *sockets = fopen("/proc/net/unix", "re");
+    (void)ml_str_cut(&ns, '.');
+    while (sockets && (len = getline(&line, &capacity, sockets)) > 0) {
+        struct ml_str pid = pid_of_line(ml_str_trim((struct ml_str){line, (size_t)len}), ns);
+        if (pid.len > 0 && !has_pid(ml_buf_str(pids), pid))
+            ml_buf_printf(pids, "%s" ML_STR_FMT, count++ > 0 ? ", " : "", ML_STR_ARG(pid));
+    }
+    free(line);
+    if (sockets)
+        fclose(sockets);
+    return count;
+}
+
+static int connect_to_host(const char *pid, int *out_fd, struct ml_err *err)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf pids = ML_BUF_INIT;
+    if (!pid) {
+        size_t count = list_hosts(&pids);
+        if (count == 0)
+            return ml_err_set(err, ML_ENOT_FOUND,
+                              "no moonloop host runs on this machine; one in a cluster is asked "
+                              "in its pod: kubectl exec deploy/moonloop -- /moonloop status");
+        if (count > 1)
+            return ml_err_set(err, ML_EINVALID,
+                              "several moonloop hosts run on this machine; choose one with --pid: "
+                              "%s",
+                              ml_buf_cstr(&pids));
+        pid = ml_buf_cstr(&pids);
+    }
+    ML_AUTO_FREE char *name = ml_inspect_socket(pid);
+    if (ml_local_connect(name, out_fd, err) == 0)
+        return 0;
+    if (err->kind == ML_ENOT_FOUND)
+        return ml_err_set(err, ML_ENOT_FOUND, "process %s is no moonloop host on this machine",
+                          pid);
+    return ml_err_wrap(err, "process %s", pid);
+}
+
+static bool write_all(int fd, struct ml_str bytes)
+{
+    while (bytes.len > 0) {
+        ssize_t n = send(fd, bytes.ptr, bytes.len, MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        bytes = (struct ml_str){bytes.ptr + n, bytes.len - (size_t)n};
+    }
+    return true;
+}
+
+static bool read_all(int fd, struct ml_buf *out)
+{
+    char piece[16 * 1024];
+    for (;;) {
+        ssize_t n = read(fd, piece, sizeof piece);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n == 0;
+        if (!ml_buf_append(out, piece, (size_t)n)) {
+            errno = EMSGSIZE;
+            return false;
+        }
+    }
+}
+
+/* Sends GET `path` and moves the body of the answer, which is a JSON object, to `out`. */
+static int ask_host(const char *pid, struct ml_str path, struct ml_buf *out, struct ml_err *err)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf request = ML_BUF_INIT, answer = ML_BUF_INIT;
+    int fd = -1;
+    ml_buf_init(&answer, ANSWER_MAX);
+    if (connect_to_host(pid, &fd, err) < 0)
+        return err->kind;
+    ml_buf_printf(&request, "GET " ML_STR_FMT " HTTP/1.0\r\n\r\n", ML_STR_ARG(path));
+    bool answered = write_all(fd, ml_buf_str(&request)) && read_all(fd, &answer);
+    int failed = errno;
+    close(fd);
+    bool cut = answered || failed == ECONNRESET || failed == EPIPE;
+    if (cut && answer.len == 0)
+        return ml_err_set(err, ML_EFORBIDDEN, "the host answers its own user and root alone");
+    if (!answered)
+        return ml_err_set(err, ML_EIO, "the host does not answer: %s", strerror(failed));
+    const char *text = ml_buf_cstr(&answer), *body = strstr(text, "\r\n\r\n");
+    if (!body || strncmp(text, "HTTP/", 5) != 0 || !strstr(text, " 200 ") ||
+        ml_json_check(ml_str_of(body + 4), 0, err) < 0)
+        return ml_err_set(err, ML_EIO, "the host's answer is broken");
+    ml_buf_puts(out, body + 4);
+    return 0;
+}
+
+/* ---- printing ---- */
+
+/* Steps through the objects of a list; `reader` is initialized at the first call. */
+struct items {
+    struct ml_json_reader reader;
+    bool begun;
+};
+
+static void items_fini(struct items *self)
+{
+    if (self->begun)
+        ml_json_reader_fini(&self->reader);
+}
+
+static bool items_next(struct items *self, struct ml_str list, struct ml_str *out)
+{
+    if (!self->begun) {
+        self->begun = true;
+        ml_json_reader_init(&self->reader, list, 0);
+        if (ml_json_next(&self->reader) != ML_JSON_ARRAY)
+            return false;
+    }
+    *out = ml_json_skip(&self->reader);
+    return out->len > 0;
+}
+
+static struct ml_str list_of(struct ml_str answer, const char *key)
+{
+    struct ml_str list = {"[]", 2};
+    (void)ml_json_find(answer, &list, key, NULL);
+    return list;
+}
+
+/* A member as text, or `otherwise`. The caller frees it. */
+static char *text_of(struct ml_str object, const char *key, const char *otherwise)
+{
+    struct ml_str raw;
+    char *text = ml_json_find_string(object, key, NULL);
+    if (text)
+        return text;
+    return ml_json_find(object, &raw, key, NULL) ? ml_str_dup(raw) : ml_strdup(otherwise);
+}
+
+/* Cuts an instant of the host to milliseconds: "2026-01-02T15:04:05.120". */
+#define TIME_FMT "%.23sZ"
+
+/* Appends the string `raw` of a list. */
+static void append_string(struct ml_buf *line, struct ml_str raw)
+{
+    (void)ml_json_to_string(raw, line);
+}
+
+static void print_status(struct ml_str answer)
+{
+    static const char *const columns[] = {"controller", "revision", "kind",    "objects",
+                                          "ready",      "running",  "waiting", "failing"};
+    ML_AUTO_FREE char *leads = text_of(answer, "leads", "false");
+    ML_AUTO_FREE char *ready = text_of(answer, "ready", "false");
+    ML_AUTO(items_fini) struct items checks = {0}, controllers = {0};
+    struct ml_str one;
+    ml_print_line(stdout, "%s, %s", strcmp(ready, "true") == 0 ? "ready" : "not ready",
+                  strcmp(leads, "true") == 0 ? "reconciles" : "stands by: another replica leads");
+    while (items_next(&checks, list_of(answer, "checks"), &one)) {
+        ML_AUTO(ml_buf_fini) struct ml_buf line = ML_BUF_INIT;
+        append_string(&line, one);
+        ml_print_line(stdout, "  %s", ml_buf_cstr(&line));
+    }
+    ml_print_line(stdout, "%-20s %-9s %-16s %8s %8s %8s %8s %8s", "CONTROLLER", "REVISION", "KIND",
+                  "OBJECTS", "READY", "RUNNING", "WAITING", "FAILING");
+    while (items_next(&controllers, list_of(answer, "controllers"), &one)) {
+        ML_AUTO(ml_buf_fini) struct ml_buf line = ML_BUF_INIT;
+        static const int widths[] = {-20, -9, -16, 8, 8, 8, 8, 8};
+        for (size_t i = 0; i < ML_COUNT(columns); i++) {
+            ML_AUTO_FREE char *text = text_of(one, columns[i], "-");
+            ml_buf_printf(&line, "%s%*s", i > 0 ? " " : "", widths[i], text);
+        }
+        ML_AUTO_FREE char *rests = text_of(one, "rests", "");
+        ml_print_line(stdout, "%s%s%s", ml_buf_cstr(&line), *rests ? "  " : "", rests);
+    }
+}
+
+static void print_key(struct ml_str controller)
+{
+    ML_AUTO_FREE char *name = text_of(controller, "controller", "");
+    ML_AUTO_FREE char *revision = text_of(controller, "revision", "");
+    ML_AUTO_FREE char *now = text_of(controller, "now", "");
+    ML_AUTO_FREE char *since = text_of(controller, "since", "");
+    ML_AUTO_FREE char *due = text_of(controller, "due", "");
+    ML_AUTO(ml_buf_fini) struct ml_buf line = ML_BUF_INIT;
+    ML_AUTO(items_fini) struct items reads = {0};
+    struct ml_str one;
+    ml_buf_printf(&line, "controller %s, revision %s: %s", name, revision, now);
+    if (*since || *due)
+        ml_buf_printf(&line, "%s" TIME_FMT, *due ? ", at " : ", since ", *due ? due : since);
+    ml_print_line(stdout, "%s", ml_buf_cstr(&line));
+    ml_buf_clear(&line);
+    while (items_next(&reads, list_of(controller, "reads"), &one)) {
+        ml_buf_puts(&line, line.len > 0 ? ", " : "");
+        append_string(&line, one);
+    }
+    if (line.len > 0)
+        ml_print_line(stdout, "  changes that wake it: of its own spec and metadata; and of %s",
+                      ml_buf_cstr(&line));
+}
+
+static void print_run(struct ml_str run)
+{
+    ML_AUTO_FREE char *at = text_of(run, "at", "");
+    ML_AUTO_FREE char *controller = text_of(run, "controller", "");
+    ML_AUTO_FREE char *revision = text_of(run, "revision", "");
+    ML_AUTO_FREE char *cause = text_of(run, "cause", "not known");
+    ML_AUTO_FREE char *waited = text_of(run, "waited_ms", "0");
+    ML_AUTO_FREE char *took = text_of(run, "took_ms", "0");
+    ML_AUTO_FREE char *cpu = text_of(run, "cpu_ms", "0");
+    ML_AUTO_FREE char *result = text_of(run, "result", "");
+    ML_AUTO_FREE char *error = text_of(run, "error", "");
+    ml_print_line(stdout, "  " TIME_FMT "  %s %s: %s%s%s", at, controller, revision, result,
+                  *error ? ": " : "", error);
+    ml_print_line(stdout, "    because of: %s; waited %s ms, took %s ms, of that %s ms of CPU",
+                  cause, waited, took, cpu);
+}
+
+static void print_write(struct ml_str write)
+{
+    ML_AUTO_FREE char *at = text_of(write, "at", "");
+    ML_AUTO_FREE char *controller = text_of(write, "controller", "");
+    ML_AUTO_FREE char *key = text_of(write, "for", "");
+    ML_AUTO_FREE char *verb = text_of(write, "verb", "");
+    ML_AUTO_FREE char *kind = text_of(write, "kind", "");
+    ML_AUTO_FREE char *name = text_of(write, "name", "");
+    ML_AUTO_FREE char *place = text_of(write, "place", "");
+    ML_AUTO_FREE char *error = text_of(write, "error", "");
+    ml_print_line(stdout, "  " TIME_FMT "  %s %s %s, by %s for %s%s%s%s%s", at, verb, kind, name,
+                  controller, key, *place ? ", " : "", place, *error ? ": " : "", error);
+}
+
+static void print_list(struct ml_str answer, const char *key, const char *title,
+                       void (*print)(struct ml_str one))
+{
+    ML_AUTO(items_fini) struct items items = {0};
+    struct ml_str one;
+    for (bool first = true; items_next(&items, list_of(answer, key), &one); first = false) {
+        if (first && title)
+            ml_print_line(stdout, "%s", title);
+        print(one);
+    }
+}
+
+static void print_why(struct ml_str answer)
+{
+    ML_AUTO_FREE char *kind = text_of(answer, "kind", "");
+    ML_AUTO_FREE char *name = text_of(answer, "name", "");
+    ml_print_line(stdout, "%s %s", kind, name);
+    if (ml_str_is(list_of(answer, "controllers"), "[]"))
+        ml_print_line(stdout, "no controller of this host reconciles %s", kind);
+    print_list(answer, "controllers", NULL, print_key);
+    print_list(answer, "runs", "last runs:", print_run);
+    print_list(answer, "writes", "last writes of these runs, and of this object:", print_write);
+}
+
+/* ---- the commands ---- */
+
+static int ask_and_print(const struct values *values, struct ml_str path,
+                         void (*print)(struct ml_str answer), struct ml_err *err)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf answer = ML_BUF_INIT;
+    if (values->output && strcmp(values->output, "json") != 0) {
+        ml_err_set(err, ML_EINVALID, "-o %s: choose json, or leave it out", values->output);
+        return MOONLOOP_EXIT_USAGE;
+    }
+    if (ask_host(values->pid, path, &answer, err) < 0)
+        return err->kind == ML_EINVALID ? MOONLOOP_EXIT_USAGE : MOONLOOP_EXIT_UNREACHABLE;
+    if (values->output)
+        printf(ML_STR_FMT "\n", ML_STR_ARG(ml_buf_str(&answer)));
+    else
+        print(ml_buf_str(&answer));
+    return MOONLOOP_EXIT_OK;
+}
+
+static int run_status(void *values, char **argv, struct ml_err *err)
+{
+    (void)argv;
+    return ask_and_print(values, ML_STR("/status"), print_status, err);
+}
+
+/* Is it part of a kind's or an object's name? It stands in the path of a request. */
+static bool is_name(const char *text)
+{
+    return *text && text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                      "0123456789.-_:/")] == '\0';
+}
+
+static int run_why(void *values, char **argv, struct ml_err *err)
+{
+    const struct values *given = values;
+    const char *const *words = given->words.values;
+    (void)argv;
+    if (given->words.count != 2 || !is_name(words[0]) || !is_name(words[1]) ||
+        strchr(words[0], '/')) {
+        ml_err_set(err, ML_EINVALID,
+                   "expected a kind and an object: moonloop why At default/example-at; or, of a "
+                   "kind without namespaces, moonloop why Tenant acme");
+        return MOONLOOP_EXIT_USAGE;
+    }
+    ML_AUTO_FREE char *path = ml_asprintf("/why/%s/%s", words[0], words[1]);
+    return ask_and_print(values, ml_str_of(path), print_why, err);
+}
+
+#define HOST_OPTIONS                                                                               \
+    {"-o", "json", "the host's answer, as JSON", ML_OPTION_TEXT, offsetof(struct values, output)}, \
+    {                                                                                              \
+        "--pid", "PID", "of the host; default: the only one on this machine", ML_OPTION_TEXT,      \
+            offsetof(struct values, pid)                                                           \
+    }
+
+static const struct ml_option host_options[] = {HOST_OPTIONS};
+
+const struct ml_command ml_command_status = {
+    .name = "status",
+    .usage = "[OPTIONS]",
+    .summary = "say how the controllers of a running host are",
+    .description =
+        "Asks the host on this machine, also that of `moonloop dev`, or in this pod:\n"
+        "  kubectl exec deploy/moonloop -- /moonloop status\n"
+        "It prints what /readyz?verbose says, and for each controller its revision, its\n"
+        "objects, and how many keys are ready to run, run, wait for a time, and fail.",
+    .example = "",
+    .options = host_options,
+    .option_count = ML_COUNT(host_options),
+    .words = ML_NO_WORDS,
+    .values_size = sizeof(struct values),
+    .run = run_status,
+};
+
+const struct ml_command ml_command_why = {
+    .name = "why",
+    .usage = "KIND [NAMESPACE/]NAME [OPTIONS]",
+    .summary = "say why a running host reconciled an object, or does not",
+    .description =
+        "Asks the host on this machine, also that of `moonloop dev`, or in this pod:\n"
+        "  kubectl exec deploy/moonloop -- /moonloop why At default/example-at\n"
+        "It prints what the object waits for and until when, what its last run read, its\n"
+        "last runs with what caused them, and the writes with the line of the script.\n"
+        "Of an object that a script writes, it says which run wrote it.",
+    .example = "At default/example-at",
+    .options = host_options,
+    .option_count = ML_COUNT(host_options),
+    .words = offsetof(struct values, words),
+    .values_size = sizeof(struct values),
+    .run = run_why,
+};

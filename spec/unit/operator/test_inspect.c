@@ -1,0 +1,230 @@
+/* The answers to the questions why an object was reconciled, or was not. */
+#include "run_scripts.h"
+
+#include "codec/json.h"
+#include "operator/inspect.h"
+#include "state/journal.h"
+
+static int set_up_journal(void **state)
+{
+    set_up(state);
+    struct world *world = *state;
+    world->services.journal = ml_journal_new(ML_JOURNAL_BYTES);
+    return 0;
+}
+
+static int tear_down_journal(void **state)
+{
+    struct world *world = *state;
+    struct ml_journal *journal = world->services.journal;
+    tear_down(state);
+    ml_journal_free(journal);
+    return 0;
+}
+
+/* The caller frees it. */
+static char *ask(struct world *world, const char *kind, const char *key)
+{
+    struct ml_buf out = ML_BUF_INIT;
+    struct ml_err err = ML_ERR_INIT;
+    ml_inspect_why(&world->services, world->scripts, ml_str_of(kind), ml_str_of(key), &out);
+    assert_int_equal(0, ml_json_check(ml_buf_str(&out), 0, &err));
+    return ml_buf_take(&out);
+}
+
+/* The text at a path of the answer: three keys at most. */
+static void assert_at(const char *answer, const char *list, const char *index, const char *key,
+                      const char *expected)
+{
+    ML_AUTO_FREE char *text = ml_json_find_string(ml_str_of(answer), list, index, key, NULL);
+    if (!text || strcmp(text, expected) != 0)
+        fail_msg("%s.%s.%s is %s instead of %s: %s", list, index, key, text ? text : "(none)",
+                 expected, answer);
+}
+
+static void assert_has(const char *answer, const char *part)
+{
+    if (!strstr(answer, part))
+        fail_msg("%s lacks %s", answer, part);
+}
+
+static void test_why_tells_the_run_its_cause_and_its_write(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script(
+        "one", "return { status = { phase = thing.spec and thing.spec.want or 'ONE' } }");
+    tell(world, one, NULL);
+    accept(world, only_write(world), 11, "ONE");
+    change(world, 12, "TWO", "");
+    fake_reply(only_write(world), 200, "{}");
+    ml_loop_poll(world->loop);
+    ML_AUTO_FREE char *answer = ask(world, "Thing", "d/a");
+    assert_at(answer, "controllers", "0", "controller", "one");
+    assert_at(answer, "controllers", "0", "now", "nothing is due: a change wakes it");
+    assert_at(answer, "runs", "0", "cause", "start");
+    assert_at(answer, "runs", "1", "cause", "Thing d/a: status, spec.want");
+    assert_at(answer, "runs", "1", "result", "success");
+    assert_at(answer, "writes", "1", "verb", "patch status of");
+    assert_at(answer, "writes", "1", "name", "d/a");
+    assert_at(answer, "writes", "1", "for", "d/a");
+    assert_at(answer, "writes", "1", "place", "a.lua");
+    assert_has(answer, "\"found\":true");
+}
+
+static void test_why_knows_a_kind_by_its_resource(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return { status = { phase = 'ONE' } }");
+    tell(world, one, NULL);
+    accept(world, only_write(world), 11, "ONE");
+    ML_AUTO_FREE char *answer = ask(world, "THINGS", "d/a");
+    assert_has(answer, "{\"kind\":\"Thing\",");
+    assert_at(answer, "runs", "0", "result", "success");
+    ML_AUTO_FREE char *other = ask(world, "Node", "d/a");
+    assert_has(other, "\"controllers\":[],\"runs\":[],\"writes\":[]");
+}
+
+static void test_why_tells_who_made_an_object_and_where(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = ml_asprintf(
+        "local m = require 'moonloop'\n"
+        "local Part = m.kind('test.dev/v1', 'Part')\n"
+        "return m.controller {\n"
+        "  name = 'one', reconciles = m.kind('test.dev/v1', 'Thing'), owns = { Part },\n"
+        "  reconcile = function(thing, ctx)\n"
+        "    ctx.create { apiVersion = 'test.dev/v1', kind = 'Part', metadata = { name = 'p' } }\n"
+        "  end,\n"
+        "}\n");
+    tell(world, one, NULL);
+    reply_no_parts(world);
+    fake_reply(only_write(world), 201,
+               "{\"kind\":\"Part\",\"apiVersion\":\"test.dev/v1\",\"metadata\":{\"name\":\"p\","
+               "\"namespace\":\"d\",\"resourceVersion\":\"20\"}}");
+    ml_loop_poll(world->loop);
+    ML_AUTO_FREE char *answer = ask(world, "part", "d/p");
+    assert_at(answer, "writes", "0", "verb", "create");
+    assert_at(answer, "writes", "0", "controller", "one");
+    assert_at(answer, "writes", "0", "for", "d/a");
+    assert_at(answer, "writes", "0", "place", "a.lua:6");
+    ML_AUTO_FREE char *other = ask(world, "part", "d/q");
+    assert_has(other, "\"writes\":[]");
+}
+
+static void test_why_tells_a_failure_and_the_next_try(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "error('no luck')");
+    tell(world, one, NULL);
+    accept_all(world);
+    ML_AUTO_FREE char *answer = ask(world, "Thing", "d/a");
+    assert_at(answer, "controllers", "0", "now", "it failed, and is tried again");
+    assert_at(answer, "controllers", "0", "due", "2023-11-14T22:13:20.005000Z");
+    assert_at(answer, "runs", "0", "result", "error");
+    assert_at(answer, "runs", "0", "error", "a.lua:4: no luck");
+}
+
+static void test_why_tells_of_a_time_that_the_script_asked_for(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return { requeue_after = 60 }");
+    tell(world, one, NULL);
+    accept_all(world);
+    ML_AUTO_FREE char *answer = ask(world, "Thing", "d/a");
+    assert_at(answer, "controllers", "0", "now", "its last run asked to be called again");
+    assert_at(answer, "controllers", "0", "due", "2023-11-14T22:14:20.000000Z");
+    advance(world, 61 * ML_NS_PER_S);
+    accept_all(world);
+    ML_AUTO_FREE char *later = ask(world, "Thing", "d/a");
+    assert_at(later, "runs", "1", "cause", "requeue");
+    assert_has(later, "\"cause\":\"requeue\",\"waited_ms\":1000.0,");
+}
+
+static void test_why_tells_why_nothing_runs(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return nil");
+    struct ml_controller *all[ML_CONTROLLERS_MAX];
+    tell(world, one, NULL);
+    accept_all(world);
+    ML_AUTO_FREE char *absent = ask(world, "Thing", "d/b");
+    assert_has(absent, "\"found\":false");
+    assert_at(absent, "controllers", "0", "now", "no such object is in the cache");
+    world->services.standby = true;
+    ML_AUTO_FREE char *standby = ask(world, "Thing", "d/a");
+    assert_at(standby, "controllers", "0", "now",
+              "controller one runs for no object: this replica stands by; another one leads");
+    world->services.standby = false;
+    assert_int_equal(1, ml_scripts_controllers(world->scripts, all));
+    ml_controller_pause(all[0], true);
+    ML_AUTO_FREE char *paused = ask(world, "Thing", "d/a");
+    assert_at(paused, "controllers", "0", "now",
+              "controller one runs for no object: it is paused (moonloop pause CONTROLLER --end)");
+    ml_controller_pause(all[0], false);
+    change(world, 12, "X", ",\"annotations\":{\"moonloop.dev/paused\":\"true\"}");
+    ML_AUTO_FREE char *object = ask(world, "Thing", "d/a");
+    assert_at(object, "controllers", "0", "now",
+              "it is paused, by its annotation moonloop.dev/paused");
+}
+
+static void test_why_tells_what_was_read(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = ml_asprintf(
+        "local m = require 'moonloop'\n"
+        "local Part = m.kind('test.dev/v1', 'Part')\n"
+        "return m.controller {\n"
+        "  name = 'one', reconciles = m.kind('test.dev/v1', 'Thing'), owns = { Part },\n"
+        "  reconcile = function(thing, ctx)\n"
+        "    local part = ctx.get(Part, 'a-p', 'd')\n"
+        "    local _ = part and part.status.phase\n"
+        "    for _, each in ipairs(ctx.list(Part)) do local _ = each.spec.size end\n"
+        "    local _ = thing.status.phase\n"
+        "  end,\n"
+        "}\n");
+    tell(world, one, NULL);
+    fake_reply(world->parts, 200,
+               "{\"kind\":\"PartList\",\"apiVersion\":\"test.dev/v1\","
+               "\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[{\"metadata\":{\"name\":"
+               "\"a-p\",\"namespace\":\"d\",\"uid\":\"up\",\"resourceVersion\":\"2\"},"
+               "\"spec\":{\"size\":1},\"status\":{\"phase\":\"X\"}}]}");
+    ml_loop_poll(world->loop);
+    accept_all(world);
+    ML_AUTO_FREE char *answer = ask(world, "Thing", "d/a");
+    assert_has(answer, "\"status\"");
+    assert_has(answer, "\"Part d/a-p: status.phase\"");
+    assert_has(answer, "\"list of Part: spec.size\"");
+}
+
+static void test_status_lists_controllers(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "error('no luck')");
+    ML_AUTO(ml_buf_fini) struct ml_buf out = ML_BUF_INIT;
+    tell(world, one, "return nonsense(");
+    accept_all(world);
+    ml_inspect_status(&world->services, world->scripts, false, ML_STR("b.lua is bad\n"), &out);
+    const char *answer = ml_buf_cstr(&out);
+    assert_has(answer, "{\"leads\":true,\"ready\":false,\"checks\":[\"b.lua is bad\",");
+    assert_at(answer, "controllers", "0", "controller", "one");
+    assert_at(answer, "controllers", "0", "script", "a.lua");
+    assert_at(answer, "controllers", "0", "kind", "Thing");
+    assert_has(answer, "\"objects\":1,\"ready\":0,\"running\":0,\"waiting\":1,\"failing\":1");
+}
+
+#define INSPECT_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_journal, tear_down_journal)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        INSPECT_TEST(test_why_tells_the_run_its_cause_and_its_write),
+        INSPECT_TEST(test_why_knows_a_kind_by_its_resource),
+        INSPECT_TEST(test_why_tells_who_made_an_object_and_where),
+        INSPECT_TEST(test_why_tells_a_failure_and_the_next_try),
+        INSPECT_TEST(test_why_tells_of_a_time_that_the_script_asked_for),
+        INSPECT_TEST(test_why_tells_why_nothing_runs),
+        INSPECT_TEST(test_why_tells_what_was_read),
+        INSPECT_TEST(test_status_lists_controllers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
