@@ -190,6 +190,15 @@ describe("moonloop dev", function()
       server:till_told "pod/edited%-pod +Succeeded\n"
     end)
 
+    it("is asked with moonloop status and why", function()
+      local pid = tostring(server.host.pid)
+      local status = host.command { "status", "--pid", pid }
+      assert.same({ 0, "" }, { status.code, status.err })
+      assert.matches("^ready, reconciles\n", status.out)
+      local why = host.command { "why", "ConfigMap", "default/nobody", "--pid", pid }
+      assert.matches("^ConfigMap default/nobody\n", why.out)
+    end)
+
     it("writes a line of audit for each request, with who and what came of it", function()
       server:ask("POST", CONFIGMAPS, { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "Not_Allowed" } })
       server:must("GET", CONFIGMAPS .. "/one")
