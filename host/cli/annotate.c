@@ -1,6 +1,6 @@
 /* moonloop rollback, pause and retry: they set the annotations by which a person stops, repeats or
  * takes back what a host in the cluster does (docs/changing.md). `kubectl annotate` can do the
- * same; these find the ConfigMap and the revisions. */
+ * same; these find the ConfigMap, the revisions and the kind. */
 #include "cli/api.h"
 
 #include "base/escape.h"
@@ -337,6 +337,42 @@ static int retry_controller(struct target *self, const struct values *values, st
     return 0;
 }
 
+/* The kind, and namespace and name, of one object. */
+static int retry_object(struct ml_api *api, const char *kind_word, const char *key_word,
+                        struct ml_err *err)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf patch = ML_BUF_INIT, answer = ML_BUF_INIT;
+    char now[ML_RFC3339_MICRO_LEN + 1];
+    const struct ml_kind *kind;
+    struct ml_str key = ml_str_of(key_word), ns = ml_key_namespace(key);
+    if (ml_api_find_kind(api, ml_str_of(kind_word), &kind, err) < 0)
+        return err->kind;
+    if (!kind->namespaced && ns.len > 0)
+        return ml_err_set(err, ML_EINVALID,
+                          "an object of kind %s is in no namespace: moonloop retry %s " ML_STR_FMT,
+                          kind->kind, kind_word, ML_STR_ARG(ml_key_name(key)));
+    if (kind->namespaced && ns.len == 0)
+        ns = ml_str_of(ml_api_namespace(api));
+    if (kind->namespaced && !ml_name_valid(ns))
+        return ml_err_set(err, ML_EINVALID,
+                          "--namespace " ML_STR_FMT ": no namespace has such a name",
+                          ML_STR_ARG(ns));
+    ml_rfc3339_format_micro(ml_api_now(api), now);
+    ml_buf_printf(&patch, "{\"metadata\":{\"annotations\":{\"" ML_RETRY_ANNOTATION "\":\"%s\"}}}",
+                  now);
+    struct ml_client_request request = {.verb = ML_VERB_PATCH_MERGE,
+                                        .kind = kind,
+                                        .ns = ns,
+                                        .name = ml_key_name(key),
+                                        .body = ml_buf_str(&patch),
+                                        .field_manager = "moonloop"};
+    if (ml_api_ask(api, &request, &answer, err) < 0)
+        return err->kind;
+    ml_print_line(stdout, "%s " ML_STR_FMT "%s" ML_STR_FMT ": is tried again now", kind->kind,
+                  ML_STR_ARG(ns), ns.len > 0 ? "/" : "", ML_STR_ARG(ml_key_name(key)));
+    return 0;
+}
+
 /* ---- the commands ---- */
 
 static int run_with(const struct values *values, const char *usage,
@@ -374,10 +410,39 @@ static int run_pause(void *values, char **argv, struct ml_err *err)
     return run_with(values, "moonloop pause CONTROLLER", pause_controller, err);
 }
 
-static int run_retry(void *values, char **argv, struct ml_err *err)
+static int run_retry_of_object(const struct values *values, struct ml_err *err)
 {
+    const char *key = values->words.values[1];
+    struct ml_api *api;
+    if (values->configmap) {
+        ml_err_set(err, ML_EINVALID,
+                   "--scripts-configmap is for the name of a controller; leave it out");
+        return MOONLOOP_EXIT_USAGE;
+    }
+    if (!ml_key_valid(ml_str_of(key))) {
+        ml_err_set(err, ML_EINVALID, "%s: expected NAMESPACE/NAME, or NAME", key);
+        return MOONLOOP_EXIT_USAGE;
+    }
+    if (ml_api_open(&values->api, &api, err) < 0)
+        return MOONLOOP_EXIT_UNREACHABLE;
+    int result = retry_object(api, values->words.values[0], key, err);
+    int code = result < 0 ? ml_api_exit_code(err) : MOONLOOP_EXIT_OK;
+    ml_api_close(api);
+    return code;
+}
+
+static int run_retry(void *given, char **argv, struct ml_err *err)
+{
+    const struct values *values = given;
     (void)argv;
-    return run_with(values, "moonloop retry CONTROLLER", retry_controller, err);
+    if (values->words.count == 2)
+        return run_retry_of_object(values, err);
+    if (values->words.count == 1)
+        return run_with(values, "moonloop retry CONTROLLER", retry_controller, err);
+    ml_err_set(err, ML_EINVALID,
+               "expected a controller, or a kind and an object: moonloop retry CONTROLLER, or "
+               "moonloop retry KIND [NS/]NAME");
+    return MOONLOOP_EXIT_USAGE;
 }
 
 #define CONFIGMAP_OPTION                                                                           \
@@ -445,14 +510,13 @@ const struct ml_command ml_command_pause = {
 
 const struct ml_command ml_command_retry = {
     .name = "retry",
-    .usage = "CONTROLLER",
-    .summary = "have a controller try all of its objects again now",
+    .usage = "CONTROLLER | KIND [NS/]NAME",
+    .summary = "have a controller try all of its objects, or one, again now",
     .description =
-        "Gives the annotation " ML_RETRY_ANNOTATION
-        " on the ConfigMap of the script another value,\n"
-        "which ends all waits and backoffs of the controller. For one object alone, set the\n"
-        "annotation on that object.",
-    .example = "site --namespace moonloop-system",
+        "Gives the annotation " ML_RETRY_ANNOTATION " another value: on the ConfigMap of the\n"
+        "controller's script, which ends all waits and backoffs of the controller; or on one\n"
+        "object, which ends its own. KIND is one such as Site, sites or Site.example.com.",
+    .example = "Site default/s00",
     .options = retry_options,
     .option_count = ML_COUNT(retry_options),
     .words = offsetof(struct values, words),

@@ -3,12 +3,14 @@
 
 #include "include/moonloop.h"
 #include "kube/credentials.h"
+#include "kube/discovery.h"
 #include "kube/kubeconfig.h"
 #include "operator/operator.h"
 
 #include <unistd.h>
 
-#define ASK_MS 30000
+#define ASK_MS       30000
+#define VERSIONS_MAX 512 /* of all groups of a server; it has some forty */
 
 struct ml_api {
     struct ml_loop *loop;
@@ -20,6 +22,7 @@ struct ml_api {
     struct ml_http_client *http;
     struct ml_transport *transport;
     struct ml_client *client;
+    struct ml_discovery *discovery; /* NULL: not needed yet */
     const char *ns;
     /* The answer to the request under way: */
     struct ml_buf body;
@@ -56,6 +59,7 @@ void ml_api_close(struct ml_api *self)
 {
     if (!self)
         return;
+    ml_discovery_free(self->discovery);
     ml_client_free(self->client);
     self->transport->free(self->transport);
     ml_http_client_free(self->http);
@@ -82,6 +86,14 @@ static bool is_unreachable(const struct ml_err *err)
            err->kind == ML_EUNAUTHORIZED;
 }
 
+/* Puts the server before an error that says nothing of it. */
+static void name_server(const struct ml_api *self, struct ml_err *err)
+{
+    if (is_unreachable(err))
+        ml_err_wrap(err, "cannot use the API server %s (%s)", self->config->server,
+                    self->config->source);
+}
+
 static void on_answer(void *context, struct ml_str body, const struct ml_err *err)
 {
     struct ml_api *self = context;
@@ -104,11 +116,173 @@ int ml_api_ask(struct ml_api *self, struct ml_client_request *request, struct ml
     *body = self->body;
     if (!self->err.kind)
         return 0;
-    if (is_unreachable(&self->err))
-        ml_err_wrap(&self->err, "cannot use the API server %s (%s)", self->config->server,
-                    self->config->source);
+    name_server(self, &self->err);
     *err = self->err;
     return err->kind;
+}
+
+/* ---- a kind by its name ---- */
+
+struct lookup;
+
+/* One version of a group, in the server's order. */
+struct asked {
+    struct lookup *lookup;
+    char *api_version;
+    struct ml_str group; /* of that; "v1" for the core group, as a person names it */
+    struct ml_discovery_wait *wait;
+    const struct ml_kind *kind; /* NULL: it has none of that name */
+    struct ml_err *err;         /* why that is not known; NULL: it is */
+};
+
+struct lookup {
+    struct ml_api *api;
+    struct ml_str name; /* "Site" or "sites" */
+    struct asked asked[VERSIONS_MAX];
+    size_t count, pending;
+};
+
+static void lookup_free(struct lookup *self)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        if (self->asked[i].wait)
+            ml_discovery_cancel(self->asked[i].wait);
+        free(self->asked[i].api_version);
+        free(self->asked[i].err);
+    }
+    free(self);
+}
+
+static void lookup_add(struct lookup *self, struct ml_str api_version, struct ml_str group)
+{
+    if (self->count == VERSIONS_MAX)
+        return;
+    struct asked *asked = &self->asked[self->count++];
+    *asked = (struct asked){.lookup = self, .api_version = ml_str_dup(api_version)};
+    asked->group = ml_str_head(ml_str_of(asked->api_version), group.len);
+}
+
+static void lookup_add_versions(struct lookup *self, struct ml_str group)
+{
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    ML_AUTO_FREE char *name = ml_json_find_string(group, "name", NULL);
+    struct ml_str versions = {"", 0};
+    (void)ml_json_find(group, &versions, "versions", NULL);
+    ml_json_reader_init(&reader, versions, 0);
+    if (!name || ml_json_next(&reader) != ML_JSON_ARRAY)
+        return;
+    for (struct ml_str version; (version = ml_json_skip(&reader)).len > 0;) {
+        ML_AUTO_FREE char *api_version = ml_json_find_string(version, "groupVersion", NULL);
+        if (api_version && ml_str_starts(ml_str_of(api_version), name))
+            lookup_add(self, ml_str_of(api_version), ml_str_of(name));
+    }
+}
+
+/* Adds all versions of the group of this name; of all, when `name` is {NULL, 0}. */
+static void lookup_add_groups(struct lookup *self, struct ml_str list, struct ml_str name)
+{
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    struct ml_str groups = {"", 0};
+    (void)ml_json_find(list, &groups, "groups", NULL);
+    ml_json_reader_init(&reader, groups, 0);
+    if (ml_json_next(&reader) != ML_JSON_ARRAY)
+        return;
+    for (struct ml_str group; (group = ml_json_skip(&reader)).len > 0;) {
+        ML_AUTO_FREE char *is = ml_json_find_string(group, "name", NULL);
+        if (is && (!name.ptr || ml_str_is(name, is)))
+            lookup_add_versions(self, group);
+    }
+}
+
+static void on_resources(void *context, const struct ml_kind *kind, const struct ml_err *err)
+{
+    struct asked *asked = context;
+    struct lookup *self = asked->lookup;
+    asked->wait = NULL;
+    asked->kind = kind ? kind
+                       : ml_discovery_known_as(self->api->discovery, ml_str_of(asked->api_version),
+                                               self->name);
+    if (!asked->kind && err->kind != ML_ENOT_FOUND)
+        asked->err = ml_err_dup(err);
+    if (--self->pending == 0)
+        ml_loop_stop(self->api->loop);
+}
+
+static void lookup_run(struct lookup *self)
+{
+    if (!self->api->discovery)
+        self->api->discovery = ml_discovery_new(self->api->client, self->api->loop);
+    for (size_t i = 0; i < self->count; i++) {
+        struct asked *asked = &self->asked[i];
+        struct ml_gvk gvk;
+        if (!ml_gvk_parse(ml_str_of(asked->api_version), self->name, &gvk))
+            continue;
+        asked->wait = ml_discovery_resolve(self->api->discovery, &gvk, on_resources, asked);
+        self->pending++;
+    }
+    if (self->pending > 0)
+        ml_loop_run(self->api->loop);
+}
+
+/* The first version of each group counts. */
+static int lookup_choose(const struct lookup *self, struct ml_str word, const struct ml_kind **out,
+                         struct ml_err *err)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf names = ML_BUF_INIT;
+    const struct ml_kind *first = NULL, *last = NULL;
+    const struct asked *unknown = NULL;
+    for (size_t i = 0; i < self->count; i++) {
+        const struct asked *asked = &self->asked[i];
+        unknown = asked->err && !unknown ? asked : unknown;
+        if (!asked->kind || (last && strcmp(last->group, asked->kind->group) == 0))
+            continue;
+        first = first ? first : asked->kind;
+        last = asked->kind;
+        ml_buf_printf(&names, "%s%s." ML_STR_FMT, names.len > 0 ? ", " : "", last->kind,
+                      ML_STR_ARG(asked->group));
+    }
+    if (first && first == last) {
+        *out = first;
+        return 0;
+    }
+    if (first)
+        return ml_err_set(err, ML_EINVALID,
+                          "kinds of several groups are called " ML_STR_FMT "; choose one: %s",
+                          ML_STR_ARG(word), ml_buf_cstr(&names));
+    if (unknown) {
+        *err = *unknown->err;
+        name_server(self->api, err);
+        return err->kind;
+    }
+    return ml_err_set(err, ML_ENOT_FOUND,
+                      "the server has no kind " ML_STR_FMT "; is its CRD installed?",
+                      ML_STR_ARG(word));
+}
+
+int ml_api_find_kind(struct ml_api *self, struct ml_str word, const struct ml_kind **out,
+                     struct ml_err *err)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf groups = ML_BUF_INIT;
+    struct ml_client_request request = {.verb = ML_VERB_GET, .path = "/apis"};
+    struct ml_gvk gvk;
+    struct ml_str group = word, name = ml_str_cut(&group, '.');
+    if (!ml_gvk_parse(ML_STR("v1"), name, &gvk) || (group.ptr && group.len == 0))
+        return ml_err_set(err, ML_EINVALID,
+                          "`" ML_STR_FMT "` is no name of a kind; expected one such as Site, sites "
+                          "or Site.example.com",
+                          ML_STR_ARG(word));
+    if (ml_api_ask(self, &request, &groups, err) < 0)
+        return err->kind;
+    struct lookup *lookup = ml_new(struct lookup);
+    lookup->api = self;
+    lookup->name = name;
+    if (!group.ptr || ml_str_is(group, "v1"))
+        lookup_add(lookup, ML_STR("v1"), ML_STR("v1"));
+    lookup_add_groups(lookup, ml_buf_str(&groups), group);
+    lookup_run(lookup);
+    int result = lookup_choose(lookup, word, out, err);
+    lookup_free(lookup);
+    return result;
 }
 
 void ml_api_operator_opts(struct ml_api *self, struct ml_operator_opts *out)

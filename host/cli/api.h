@@ -35,6 +35,14 @@ int64_t ml_api_now(struct ml_api *api); /* wall clock, ns */
 ML_NODISCARD int ml_api_ask(struct ml_api *api, struct ml_client_request *request,
                             struct ml_buf *body, struct ml_err *err);
 
+/* Finds the kind that a person names: by its kind or its plural, in one group or in all: "Site",
+ * "sites", "Site.example.com"; of the core group "Event.v1". It is that of the first version which
+ * the server prefers, and valid until ml_api_close. ML_ENOT_FOUND: the server has none.
+ * ML_EINVALID: no such name can be, or kinds in several groups have it; `err` says what to write
+ * instead. */
+ML_NODISCARD int ml_api_find_kind(struct ml_api *api, struct ml_str word,
+                                  const struct ml_kind **out, struct ml_err *err);
+
 /* Fills in all that an operator of the command needs to use this API server; borrowed. */
 struct ml_operator_opts;
 void ml_api_operator_opts(struct ml_api *api, struct ml_operator_opts *out);

@@ -449,7 +449,9 @@ local children = {}
       ["pause nobody --scripts-configmap " .. ns .. "/scripts"] = { 1, "has no script of controller nobody" },
       ["retry parts --scripts-configmap " .. ns .. "/none"] = { 1, "not found" },
       ["retry parts --scripts-configmap none"] = { 2, "expected NAMESPACE/NAME" },
-      ["retry"] = { 2, "expected one name of a controller: moonloop retry CONTROLLER" },
+      ["retry"] = { 2, "expected a controller, or a kind and an object: moonloop retry CONTROLLER, or " },
+      ["retry Widget none"] = { 1, 'widgets.e2e.moonloop.dev "none" not found' },
+      ["retry Wodget w01"] = { 1, "the server has no kind Wodget; is its CRD installed?" },
       ["pause one two"] = { 2, "expected one name of a controller" },
       ["retry parts --kubeconfig /none"] = { 3, "/none" },
     } do
@@ -566,5 +568,10 @@ local children = {}
     wait.till("a second run", 10, function() return runs() == 2, runs() end)
     annotate("ConfigMap", "scripts", "retry", "1")
     wait.till("a third run", 10, function() return runs() == 3, runs() end)
+    assert.equal(("Widget %s/w01: is tried again now\n"):format(ns), command("retry", "Widget", ns .. "/w01"))
+    wait.till("a fourth run", 10, function() return runs() == 4, runs() end)
+    command("retry", "widgets.e2e.moonloop.dev", "w01", "--namespace", ns)
+    wait.till("a fifth run", 10, function() return runs() == 5, runs() end)
+    wait.holds("one run for each", 1, function() return runs() == 5, runs() end)
   end)
 end)

@@ -1,4 +1,4 @@
--- moonloop rollback, pause and retry: which annotation they set on which ConfigMap. No host runs here; what hosts make
+-- moonloop rollback, pause and retry: which annotation they set on which ConfigMap or object. No host runs here; what hosts make
 -- of the annotations is in spec/e2e/changing_spec.lua.
 local cjson = require "cjson.safe"
 local dev = require "spec.host.support.dev"
@@ -25,7 +25,7 @@ local function revision_of(file, text)
 end
 
 
-describe("The commands that annotate the ConfigMap of scripts", function()
+describe("The commands that annotate", function()
   local server
 
   setup(function()
@@ -168,6 +168,77 @@ describe("The commands that annotate the ConfigMap of scripts", function()
     refused("--namespace a/b: no namespace has such a name", "retry", "site", "--namespace", "a/b")
   end)
 
+  -- Makes kinds: each is { GROUP, KIND, PLURAL, SCOPE }.
+  local function install(...)
+    for _, kind in ipairs { ... } do
+      local path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+      server:must("POST", path, {
+        apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition",
+        metadata = { name = kind[3] .. "." .. kind[1] },
+        spec = {
+          group = kind[1], scope = kind[4], names = { kind = kind[2], plural = kind[3] },
+          versions = {
+            { name = "v1", served = true, storage = true, schema = { openAPIV3Schema = { type = "object" } } },
+            { name = "v1beta1", served = true, storage = false, schema = { openAPIV3Schema = { type = "object" } } },
+          },
+        },
+      })
+    end
+  end
+
+  local function create_object(path, api_version, kind, name)
+    server:must("POST", path, { apiVersion = api_version, kind = kind, metadata = { name = name } })
+    return function()
+      return (server:get(path .. "/" .. name).metadata.annotations or {})["moonloop.dev/retry"]
+    end
+  end
+
+  it("have one object tried again, which is found by its kind", function()
+    install({ "one.example.com", "Box", "boxes", "Namespaced" }, { "two.example.com", "Box", "boxes", "Namespaced" },
+      { "one.example.com", "Tenant", "tenants", "Cluster" })
+    local ones = "/apis/one.example.com/v1/namespaces/default/boxes"
+    local one = create_object(ones, "one.example.com/v1", "Box", "b00")
+    local two = create_object(ones:gsub("one", "two"), "two.example.com/v1", "Box", "b00")
+    local map = create_object(MAPS:format "default", "v1", "ConfigMap", "b00")
+    local tenant = create_object("/apis/one.example.com/v1/tenants", "one.example.com/v1", "Tenant", "acme")
+    refused("kinds of several groups are called Box; choose one: Box.one.example.com, Box.two.example.com",
+      "retry", "Box", "default/b00")
+    assert.equal("Box default/b00: is tried again now\n", must("retry", "Box.two.example.com", "default/b00"))
+    assert.is_nil(one())
+    local first = two()
+    assert.matches("^%d+%-%d+%-%d+T%d+:%d+:%d+%.%d+Z$", first)
+    must("retry", "boxes.two.example.com", "b00")
+    assert.not_equal(first, two())
+    must("retry", "Box.one.example.com", "b00", "--namespace", "default")
+    assert.is_string(one())
+    assert.equal("ConfigMap default/b00: is tried again now\n", must("retry", "ConfigMap", "default/b00"))
+    first = map()
+    must("retry", "configmaps.v1", "b00")
+    assert.not_equal(first, map())
+    assert.equal("Tenant acme: is tried again now\n", must("retry", "Tenant", "acme"))
+    assert.is_string(tenant())
+    refused("an object of kind Tenant is in no namespace: moonloop retry Tenant acme", "retry", "Tenant", "default/acme")
+    refused("choose one: Event.v1, Event.events.k8s.io", "retry", "Event", "e")
+    refused("the server has no kind Boxes; is its CRD installed?", "retry", "Boxes", "b00")
+    refused("the server has no kind Box.none.example.com; is its CRD installed?", "retry", "Box.none.example.com", "b00")
+    refused("`Box.` is no name of a kind; expected one such as Site, sites or Site.example.com", "retry", "Box.", "b00")
+    refused('boxes.one.example.com "none" not found', "retry", "Box.one.example.com", "default/none")
+    refused("--namespace a/b: no namespace has such a name", "retry", "Box.one.example.com", "b00", "--namespace", "a/b")
+    for words, want in pairs {
+      ["Box a/b/c"] = "a/b/c: expected NAMESPACE/NAME, or NAME",
+      ["Box b00 --scripts-configmap default/a"] = "--scripts-configmap is for the name of a controller; leave it out",
+      ["Box b00 c"] = "expected a controller, or a kind and an object: moonloop retry CONTROLLER, or moonloop retry KIND",
+    } do
+      local list = { "retry" }
+      for word in words:gmatch "%S+" do
+        list[#list + 1] = word
+      end
+      local result = command(table.unpack(list))
+      assert.equal(2, result.code)
+      assert.truthy(result.err:find(want, 1, true), result.err)
+    end
+  end)
+
   it("say which server they cannot use", function()
     local result = host.command({ "retry", "site", "--kubeconfig", "/nowhere" })
     assert.equal(3, result.code)
@@ -181,6 +252,9 @@ describe("The commands that annotate the ConfigMap of scripts", function()
     text = shell.read(server.kubeconfig):gsub("token: %S+", "token: wrong")
     shell.write(path, text)
     result = host.command { "retry", "site", "--kubeconfig", path }
+    assert.equal(3, result.code)
+    assert.truthy(result.err:find("Unauthorized", 1, true), result.err)
+    result = host.command { "retry", "ConfigMap", "default/a", "--kubeconfig", path }
     assert.equal(3, result.code)
     assert.truthy(result.err:find("Unauthorized", 1, true), result.err)
   end)

@@ -443,6 +443,32 @@ static void test_wakes_keep_the_pause_whatever_others_change(void **state)
     assert_int_equal(pause_of(self), 8 * ML_NS_PER_S);
 }
 
+/* moonloop.dev/retry is an annotation. */
+static struct ml_object *retried(struct wakes_world *self, int rv)
+{
+    ML_AUTO_FREE char *json = ml_asprintf(
+        "{\"metadata\":{\"name\":\"a\",\"namespace\":\"d\",\"uid\":\"u\","
+        "\"resourceVersion\":\"%d\",\"annotations\":{\"moonloop.dev/retry\":\"%d\"}}}",
+        rv, rv);
+    struct ml_object *object = NULL;
+    struct ml_err err = ML_ERR_INIT;
+    assert_int_equal(ml_object_new(self->dict, "v1", "X", ml_str_of(json), &object, &err), 0);
+    return object;
+}
+
+static void test_wakes_end_a_pause_when_somebody_retries(void **state)
+{
+    struct wakes_world *self = *state;
+    int rv = 2;
+    for (int run = 1; run <= 24; run++, rv++)
+        run_that_wakes_itself(self, self->child, rv);
+    assert_int_equal(pause_of(self), 8 * ML_NS_PER_S);
+    int before = self->woken;
+    change(self, self->own, retried(self, rv), retried(self, rv + 1));
+    assert_int_equal(pause_of(self), 0);
+    assert_int_equal(self->woken, before + 1);
+}
+
 static void test_wakes_end_pauses_for_no_more_than_twenty_edits_at_once(void **state)
 {
     struct wakes_world *self = *state;
@@ -988,6 +1014,7 @@ int main(void)
         TEST(test_wakes_slow_a_key_after_twenty_runs_that_change_the_same),
         TEST(test_wakes_slow_a_key_whatever_others_write_between),
         TEST(test_wakes_keep_the_pause_whatever_others_change),
+        TEST(test_wakes_end_a_pause_when_somebody_retries),
         TEST(test_wakes_end_pauses_for_no_more_than_twenty_edits_at_once),
         TEST(test_wakes_start_anew_a_minute_after_the_pause),
         TEST(test_wakes_start_anew_under_a_new_script_and_for_a_new_object),

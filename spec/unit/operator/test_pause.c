@@ -295,6 +295,28 @@ static void test_retry_of_an_object_ends_its_wait(void **state)
     }
 }
 
+/* The script reads no annotation, and its backoff has grown. */
+static void test_retry_of_an_object_ends_its_backoff_and_is_one_run(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "error(thing.spec.want)");
+    tell(world, one, NULL);
+    for (int i = 0; i < 24; i++) {
+        advance(world, 5 * ML_NS_PER_S);
+        accept_all(world);
+    }
+    double before = count_runs(world);
+    advance(world, ML_NS_PER_S);
+    assert_int_equal(count_runs(world) - before, 0);
+    for (int i = 1; i <= 2; i++) {
+        settle(world, NULL, 10 + i, "X", "{}", i == 1 ? RETRY("1") : RETRY("2"));
+        assert_int_equal(count_runs(world) - before, i);
+        accept_all(world);
+        advance(world, ML_NS_PER_S);
+        assert_int_equal(count_runs(world) - before, i);
+    }
+}
+
 static void test_retry_of_a_source_ends_all_waits(void **state)
 {
     struct world *world = *state;
@@ -345,6 +367,7 @@ int main(void)
         TEST(test_pause_of_one_controller_is_not_anothers),
         TEST(test_pause_needs_no_files),
         TEST(test_retry_of_an_object_ends_its_wait),
+        TEST(test_retry_of_an_object_ends_its_backoff_and_is_one_run),
         TEST(test_retry_of_a_source_ends_all_waits),
         TEST(test_retry_that_was_there_before_is_none),
     };
