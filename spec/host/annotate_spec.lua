@@ -1,5 +1,5 @@
--- moonloop rollback, pause and retry: which annotation they set on which ConfigMap or object. No host runs here; what hosts make
--- of the annotations is in spec/e2e/changing_spec.lua.
+-- moonloop rollback, pause and retry: which annotation they set on which ConfigMap or object. No host runs here; what
+-- hosts make of the annotations is in spec/e2e/changing_spec.lua.
 local cjson = require "cjson.safe"
 local dev = require "spec.host.support.dev"
 local host = require "spec.e2e.support.host"
@@ -217,17 +217,20 @@ describe("The commands that annotate", function()
     assert.not_equal(first, map())
     assert.equal("Tenant acme: is tried again now\n", must("retry", "Tenant", "acme"))
     assert.is_string(tenant())
-    refused("an object of kind Tenant is in no namespace: moonloop retry Tenant acme", "retry", "Tenant", "default/acme")
+    refused("an object of kind Tenant is in no namespace: moonloop retry Tenant acme",
+      "retry", "Tenant", "default/acme")
     refused("choose one: Event.v1, Event.events.k8s.io", "retry", "Event", "e")
     refused("the server has no kind Boxes; is its CRD installed?", "retry", "Boxes", "b00")
-    refused("the server has no kind Box.none.example.com; is its CRD installed?", "retry", "Box.none.example.com", "b00")
+    refused("the server has no kind Box.none.example.com; is its CRD installed?",
+      "retry", "Box.none.example.com", "b00")
     refused("`Box.` is no name of a kind; expected one such as Site, sites or Site.example.com", "retry", "Box.", "b00")
     refused('boxes.one.example.com "none" not found', "retry", "Box.one.example.com", "default/none")
-    refused("--namespace a/b: no namespace has such a name", "retry", "Box.one.example.com", "b00", "--namespace", "a/b")
+    refused("--namespace a/b: no namespace has such a name",
+      "retry", "Box.one.example.com", "b00", "--namespace", "a/b")
     for words, want in pairs {
       ["Box a/b/c"] = "a/b/c: expected NAMESPACE/NAME, or NAME",
       ["Box b00 --scripts-configmap default/a"] = "--scripts-configmap is for the name of a controller; leave it out",
-      ["Box b00 c"] = "expected a controller, or a kind and an object: moonloop retry CONTROLLER, or moonloop retry KIND",
+      ["Box b00 c"] = "expected a controller, or a kind and an object: moonloop retry CONTROLLER, or moonloop retry",
     } do
       local list = { "retry" }
       for word in words:gmatch "%S+" do
