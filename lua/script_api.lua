@@ -643,6 +643,26 @@ type_of {
 }
 
 type_of {
+  name = "Rollout", list = "rollout",
+  {
+    "mode?", '"guarded"|"immediate"', '`"guarded"`: a version that would do harm is held or refused. `"immediate"`: '
+      .. "each version takes over.", example = 'mode = "guarded"',
+  },
+  {
+    "max_deletes?", "integer", "A version that would delete more objects than this, and more than "
+      .. "`max_deletes_percent`, is held; 0 to 1000000.", example = "max_deletes = 10",
+  },
+  {
+    "max_deletes_percent?", "integer", "In a hundred of the objects that the tried ones own; 0 to 100.",
+    example = "max_deletes_percent = 5",
+  },
+  {
+    "max_failures_percent?", "integer", "A version that fails for more than so many in a hundred objects (of 5 or "
+      .. "more), for which the running one does not, is refused; 0 to 100.", example = "max_failures_percent = 20",
+  },
+}
+
+type_of {
   name = "Declaration", list = "controller",
   {
     "name", "string", "A DNS label. The name in logs, events and metrics; writes have the field manager "
@@ -715,6 +735,10 @@ type_of {
   {
     "wakes?", '"all"', '`"all"`: every change of an owned or watched object calls `reconcile`, whether the last '
       .. "run read the changed fields or not.",
+  },
+  {
+    "rollout?", "moonloop.Rollout", "How much harm the next version may do: "
+      .. "[limits](changing.md#limits). It is asked of the version that runs, not of the one that takes over.",
   },
 }
 

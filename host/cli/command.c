@@ -105,7 +105,7 @@ static bool parse_duration(const char *text, int *out_ms)
 static int store(const struct ml_option *option, void *into, const char *value, struct ml_err *err)
 {
     struct ml_option_list *list = into;
-    int64_t seconds;
+    int64_t seconds, count;
     switch (option->type) {
     case ML_OPTION_FLAG:
         *(bool *)into = true;
@@ -123,6 +123,12 @@ static int store(const struct ml_option *option, void *into, const char *value, 
         if (!parse_size(value, into))
             return ml_err_set(err, ML_EINVALID, "%s %s: expected bytes, such as 16Mi", option->name,
                               value);
+        return 0;
+    case ML_OPTION_COUNT:
+        if (!ml_str_to_i64(ml_str_of(value), &count) || count < 0 || count > INT32_MAX)
+            return ml_err_set(err, ML_EINVALID, "%s %s: expected a whole number", option->name,
+                              value);
+        *(int *)into = (int)count;
         return 0;
     case ML_OPTION_SECONDS:
         if (!ml_str_to_i64(ml_str_of(value), &seconds) || seconds < 0 || seconds > 86400)

@@ -15,6 +15,7 @@ enum ml_option_type {
     ML_OPTION_TEXT,     /* const char * */
     ML_OPTION_LIST,     /* struct ml_option_list; repeated or comma-free */
     ML_OPTION_SIZE,     /* size_t of bytes: 16Mi, 512Ki, 1000000 */
+    ML_OPTION_COUNT,    /* int, 0 or more */
     ML_OPTION_SECONDS,  /* int */
     ML_OPTION_DURATION, /* int of milliseconds, above 0: 15s, 1m30s, 500ms, as Go writes them */
 };

@@ -9,6 +9,7 @@
 
 struct run {
     struct moonloop_opts opts;
+    struct moonloop_rollout_limits limits;
     struct ml_option_list scripts, configmaps, namespaces, allowed;
     bool shard, leader_elect, watch_list, unconfined;
 };
@@ -75,6 +76,16 @@ static const struct ml_option options[] = {
     {"--rollout", "guarded|immediate",
      "new versions that would do harm wait for approval; default guarded", ML_OPTION_TEXT,
      offsetof(struct run, opts.rollout)},
+    {"--rollout-max-deletes", "N", "hold what would delete more objects than this; default 10",
+     ML_OPTION_COUNT, offsetof(struct run, limits.max_deletes)},
+    {"--rollout-max-deletes-percent", "N",
+     "and more in a hundred of what its objects own; default 5", ML_OPTION_COUNT,
+     offsetof(struct run, limits.max_deletes_percent)},
+    {"--rollout-max-failures-percent", "N",
+     "refuse what fails for more in a hundred objects; default 20", ML_OPTION_COUNT,
+     offsetof(struct run, limits.max_failures_percent)},
+    {"--rollout-sample", "N", "of more objects than this, try so many; default 500",
+     ML_OPTION_COUNT, offsetof(struct run, limits.sample)},
     {"--script-memory", "BYTES", "limit of one script's memory; default 16Mi", ML_OPTION_SIZE,
      offsetof(struct run, opts.script_memory_max)},
     {"--state-dir", "DIR", "remember here in which script the process died", ML_OPTION_TEXT,
@@ -112,6 +123,7 @@ static void complete_opts(struct run *run)
     opts->leader_elect = run->leader_elect;
     opts->shard = run->shard;
     opts->watch_list = run->watch_list;
+    opts->rollout_limits = &run->limits;
 }
 
 static int run(void *values, char **argv, struct ml_err *err)
@@ -145,6 +157,8 @@ static void log_wrong_option(char **argv, const struct ml_err *err)
              ML_I("exit_code", MOONLOOP_EXIT_USAGE));
 }
 
+static const struct run defaults = {.limits = MOONLOOP_ROLLOUT_LIMITS_INIT};
+
 const struct ml_command ml_command_run = {
     .name = "run",
     .usage = "--scripts PATH [OPTIONS]",
@@ -158,6 +172,7 @@ const struct ml_command ml_command_run = {
     .option_count = ML_COUNT(options),
     .words = ML_NO_WORDS,
     .values_size = sizeof(struct run),
+    .defaults = &defaults,
     .run = run,
     .on_wrong_option = log_wrong_option,
 };

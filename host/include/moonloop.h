@@ -32,6 +32,22 @@ enum moonloop_exit {
     MOONLOOP_EXIT_LOST_LEASE = 4,
 };
 
+/* The limits of a new version that is guarded. It is held when it would delete more than both of
+ * the first two: objects, and so many in a hundred of what the tried objects own. It is refused
+ * when it fails for more than so many in a hundred objects. When there are more than `sample` (1 to
+ * 10000), so many are tried. A controller can set its own (docs/changing.md). */
+struct moonloop_rollout_limits {
+    int max_deletes;
+    int max_deletes_percent;
+    int max_failures_percent;
+    int sample;
+};
+
+#define MOONLOOP_ROLLOUT_LIMITS_INIT                                                               \
+    {                                                                                              \
+        10, 5, 20, 500                                                                             \
+    }
+
 /* All strings and lists are borrowed until moonloop_free, the struct itself until moonloop_new
  * returns. NULL and 0 mean the default. */
 struct moonloop_opts {
@@ -60,7 +76,8 @@ struct moonloop_opts {
     /* How a new version of a script takes over: "guarded" (default), when what it would do to the
      * objects in the cache is harmless, else somebody has to approve it; or "immediate". */
     const char *rollout;
-    const char *log_format;   /* "json" or "text"; default json */
+    const struct moonloop_rollout_limits *rollout_limits; /* default: as initialized */
+    const char *log_format;                               /* "json" or "text"; default json */
     const char *log_level;    /* "debug", "info", "warn", "error"; default info */
     int log_fd;               /* default 1, standard output */
     size_t script_memory_max; /* bytes of one script's state; default 16 MiB */

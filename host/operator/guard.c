@@ -28,6 +28,44 @@ static struct counted count(const struct ml_plan *plan)
     return counted;
 }
 
+bool ml_guard_mode_parse(const char *text, enum ml_rollout_mode *out)
+{
+    bool guarded = strcmp(text, "guarded") == 0;
+    if (!guarded && strcmp(text, "immediate") != 0)
+        return false;
+    *out = guarded ? ML_ROLLOUT_GUARDED : ML_ROLLOUT_IMMEDIATE;
+    return true;
+}
+
+static int first_set(int declared, int otherwise)
+{
+    return declared >= 0 ? declared : otherwise;
+}
+
+struct ml_rollout ml_guard_rollout(const struct ml_declaration *runs, enum ml_rollout_mode source,
+                                   const struct ml_guard_opts *opts)
+{
+    static const struct ml_rollout says_nothing = {ML_ROLLOUT_UNSET, -1, -1, -1};
+    const struct ml_rollout *own = runs ? &runs->rollout : &says_nothing, *all = &opts->rollout;
+    struct ml_rollout rollout = {
+        .mode = own->mode ? own->mode
+                : source  ? source
+                          : all->mode,
+        .max_deletes = first_set(own->max_deletes, all->max_deletes),
+        .max_deletes_percent = first_set(own->max_deletes_percent, all->max_deletes_percent),
+        .max_failures_percent = first_set(own->max_failures_percent, all->max_failures_percent),
+    };
+    if (all->mode == ML_ROLLOUT_UNSET)
+        rollout.mode = ML_ROLLOUT_IMMEDIATE;
+    return rollout;
+}
+
+/* Is it more than so many in a hundred? */
+static bool exceeds(size_t part, size_t whole, int percent)
+{
+    return part * 100 > whole * (size_t)percent;
+}
+
 /* Of a sample: as many as there would be of all. */
 static size_t of_all(const struct counted *counted, size_t number)
 {
@@ -54,13 +92,15 @@ static enum ml_guard_verdict hold(const struct ml_plan *plan, struct ml_buf *wor
     return ML_GUARD_HOLDS;
 }
 
-enum ml_guard_verdict ml_guard_judge(const struct ml_plan *plan, struct ml_err *err)
+enum ml_guard_verdict ml_guard_judge(const struct ml_plan *plan, const struct ml_rollout *limits,
+                                     struct ml_err *err)
 {
     const struct counted counted = count(plan);
     size_t owned = ml_plan_owned(plan);
     ML_AUTO(ml_buf_fini) struct ml_buf words = ML_BUF_INIT;
     begin_words(plan, &counted, &words);
-    if (counted.tried >= ML_GUARD_FAILS_OF && counted.fails * ML_GUARD_FAILS_PART > counted.tried) {
+    if (counted.tried >= ML_GUARD_FAILS_OF &&
+        exceeds(counted.fails, counted.tried, limits->max_failures_percent)) {
         ml_buf_printf(&words,
                       "fails for %zu of %zu objects, for which the running one does not; the "
                       "first: %s: %s",
@@ -68,8 +108,8 @@ enum ml_guard_verdict ml_guard_judge(const struct ml_plan *plan, struct ml_err *
         ml_err_set(err, ML_ESCRIPT, "%s", ml_buf_cstr(&words));
         return ML_GUARD_REFUSES;
     }
-    if (of_all(&counted, counted.deletes) > ML_GUARD_DELETES_MAX &&
-        counted.deletes * ML_GUARD_DELETES_PART > owned) {
+    if (of_all(&counted, counted.deletes) > (size_t)limits->max_deletes &&
+        exceeds(counted.deletes, owned, limits->max_deletes_percent)) {
         const struct ml_plan_change *first = &counted.deleted;
         ml_buf_printf(
             &words, "would delete %zu objects (its own have %zu); the first: %s " ML_STR_FMT "%s%s",

@@ -6,17 +6,35 @@
 #include "operator/plan.h"
 
 #define ML_APPROVE_ANNOTATION "moonloop.dev/approve"
+#define ML_ROLLOUT_ANNOTATION "moonloop.dev/rollout"
 
-#define ML_GUARD_DELETES_MAX  10 /* objects; fewer are never held */
-#define ML_GUARD_DELETES_PART 20 /* one in so many of what its objects own: 5 % */
-#define ML_GUARD_FAILS_OF     5  /* objects; with fewer, failures are not counted */
-#define ML_GUARD_FAILS_PART   5  /* one in so many: 20 % */
+#define ML_GUARD_FAILS_OF  5   /* objects; with fewer, failures are not counted */
+#define ML_GUARD_READS_MAX 100 /* of the server, for what is not cached */
 
-#define ML_GUARD_OBJECTS_MAX 500 /* that are tried; of more, a sample */
-#define ML_GUARD_READS_MAX   100 /* of the server, for what is not cached */
+#define ML_GUARD_SAMPLE_MAX 10000
+
+/* How new versions take over in this process, where neither controller nor source says it. */
+struct ml_guard_opts {
+    struct ml_rollout rollout; /* ML_ROLLOUT_UNSET: at once, whatever they say (moonloop dev) */
+    int sample;                /* objects that are tried when there are more */
+};
+
+#define ML_GUARD_OPTS_DEFAULT                                                                      \
+    {                                                                                              \
+        .rollout = {ML_ROLLOUT_GUARDED, 10, 5, 20}, .sample = 500                                  \
+    }
+
+/* False: it is not the name of a mode. */
+ML_NODISCARD bool ml_guard_mode_parse(const char *text, enum ml_rollout_mode *out);
+
+/* How the version after one of this declaration (NULL: it says nothing) takes over: as each field
+ * of that says, else the mode of the source, else the process. */
+struct ml_rollout ml_guard_rollout(const struct ml_declaration *runs, enum ml_rollout_mode source,
+                                   const struct ml_guard_opts *opts);
 
 enum ml_guard_verdict { ML_GUARD_PASSES, ML_GUARD_HOLDS, ML_GUARD_REFUSES };
 
 /* Of a plan that has ended, with a revision that works now. If it does not pass, `err` says why,
- * with numbers and the first object, and what to do. */
-enum ml_guard_verdict ml_guard_judge(const struct ml_plan *plan, struct ml_err *err);
+ * with numbers and the first object, and what to do. `limits`: of ml_guard_rollout. */
+enum ml_guard_verdict ml_guard_judge(const struct ml_plan *plan, const struct ml_rollout *limits,
+                                     struct ml_err *err);

@@ -133,18 +133,43 @@ static int opts_check_webhooks(const struct moonloop_opts *opts, struct ml_err *
     return opts->webhook_url ? ml_webhooks_url_host(opts->webhook_url, &host, err) : 0;
 }
 
-/* 0, or ML_EINVALID with what to change. */
-static bool opts_are_immediate(const struct moonloop_opts *opts)
+/* How new versions take over. */
+static int opts_guard(const struct moonloop_opts *opts, struct ml_guard_opts *out,
+                      struct ml_err *err)
 {
-    return opts->rollout && strcmp(opts->rollout, "immediate") == 0;
+    static const struct moonloop_rollout_limits none = MOONLOOP_ROLLOUT_LIMITS_INIT;
+    const struct moonloop_rollout_limits *given = opts->rollout_limits ? opts->rollout_limits
+                                                                       : &none;
+    const struct {
+        const char *name;
+        int value, least, most;
+    } limits[] = {
+        {"max-deletes", given->max_deletes, 0, ML_ROLLOUT_DELETES_MAX},
+        {"max-deletes-percent", given->max_deletes_percent, 0, 100},
+        {"max-failures-percent", given->max_failures_percent, 0, 100},
+        {"sample", given->sample, 1, ML_GUARD_SAMPLE_MAX},
+    };
+    for (size_t i = 0; i < ML_COUNT(limits); i++)
+        if (limits[i].value < limits[i].least || limits[i].value > limits[i].most)
+            return ml_err_set(err, ML_EINVALID, "--rollout-%s %d: expected %d to %d",
+                              limits[i].name, limits[i].value, limits[i].least, limits[i].most);
+    *out = (struct ml_guard_opts){.rollout = {ML_ROLLOUT_GUARDED, given->max_deletes,
+                                              given->max_deletes_percent,
+                                              given->max_failures_percent},
+                                  .sample = given->sample};
+    if (opts->rollout && !ml_guard_mode_parse(opts->rollout, &out->rollout.mode))
+        return ml_err_set(err, ML_EINVALID, "--rollout %s: expected guarded or immediate",
+                          opts->rollout);
+    return 0;
 }
 
+/* 0, or ML_EINVALID with what to change. */
 static int opts_check(const struct moonloop_opts *opts, struct ml_err *err)
 {
     const char *const *configmaps = opts->scripts_configmaps;
-    if (opts->rollout && !opts_are_immediate(opts) && strcmp(opts->rollout, "guarded") != 0)
-        return ml_err_set(err, ML_EINVALID, "--rollout %s: expected guarded or immediate",
-                          opts->rollout);
+    struct ml_guard_opts guard;
+    if (opts_guard(opts, &guard, err) < 0)
+        return err->kind;
     if (!opts->scripts[0] && !configmaps[0])
         return ml_err_set(err, ML_EINVALID,
                           "no scripts: give --scripts PATH or --scripts-configmap NAMESPACE/NAME");
@@ -417,7 +442,7 @@ static void host_make_operator(struct moonloop *self)
     struct ml_replica_opts replica;
     if (opts_are_of_replica(&self->opts))
         host_open_replica(self, &replica);
-    const struct ml_operator_opts opts = {
+    struct ml_operator_opts opts = {
         .loop = self->loop,
         .transport = self->transport,
         .random = &self->random,
@@ -427,11 +452,12 @@ static void host_make_operator(struct moonloop *self)
         .watch_list = self->opts.watch_list,
         .instance = instance,
         .limits = {.memory_max = self->opts.script_memory_max},
-        .rollout = opts_are_immediate(&self->opts) ? ML_ROLLOUT_IMMEDIATE : ML_ROLLOUT_GUARDED,
         .marker = self->marker,
         .replica = opts_are_of_replica(&self->opts) ? &replica : NULL,
         .outbound = self->outbound,
     };
+    struct ml_err none = ML_ERR_INIT;
+    (void)opts_guard(&self->opts, &opts.guard, &none); /* checked before */
     self->operator= ml_operator_new(&opts);
     struct ml_scripts *scripts = ml_operator_scripts(self->operator);
     for (size_t i = 0; self->opts.scripts[i]; i++)

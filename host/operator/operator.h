@@ -42,7 +42,7 @@ struct ml_operator_opts {
     struct ml_crash_marker *marker;        /* as ml_scripts_new; NULL: none is kept */
     const struct ml_replica_opts *replica; /* NULL: the only one */
     struct ml_outbound *outbound;          /* of ctx.http; NULL: scripts ask nobody */
-    enum ml_rollout rollout;
+    struct ml_guard_opts guard;
     struct ml_checked_texts *checked; /* text_check.h; NULL: each text is analyzed */
 };
 

@@ -494,6 +494,11 @@ const struct ml_declaration *ml_plan_declaration(const struct ml_plan *self)
     return self->next.watched->declaration;
 }
 
+const struct ml_declaration *ml_plan_predecessor(const struct ml_plan *self)
+{
+    return self->runs.watched ? self->runs.watched->declaration : NULL;
+}
+
 void ml_plan_waits(const struct ml_plan *self, struct ml_buf *why)
 {
     if (side_is_wanted(&self->runs) && !self->runs.is_synced)

@@ -30,6 +30,8 @@ ML_NODISCARD int ml_plan_new(const struct ml_plan_opts *opts, struct ml_plan **o
 void ml_plan_free(struct ml_plan *plan); /* at any time; NULL is fine */
 
 const struct ml_declaration *ml_plan_declaration(const struct ml_plan *plan);
+/* Of the revision that works now; NULL: there is none. */
+const struct ml_declaration *ml_plan_predecessor(const struct ml_plan *plan);
 
 /* Before its end: appends a line for each kind whose objects are not in the cache yet, and why. */
 void ml_plan_waits(const struct ml_plan *plan, struct ml_buf *why);

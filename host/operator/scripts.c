@@ -5,7 +5,6 @@
 #include "operator/scripts.h"
 
 #include "base/escape.h"
-#include "operator/guard.h"
 #include "operator/text_check.h"
 
 #define SOURCES_MAX 64
@@ -63,7 +62,7 @@ struct ml_scripts {
     struct ml_controller *draining[ML_CONTROLLERS_MAX];
     size_t draining_count;
     bool stopping;
-    enum ml_rollout rollout;
+    struct ml_guard_opts guard;
     size_t running; /* controllers that have not stopped yet */
     void (*stopped)(void *context);
     void *stopped_context;
@@ -624,13 +623,24 @@ static bool entry_baseline(const struct entry *entry, struct ml_files *out)
     return ml_history_read(history, ml_str_of(live->name), ml_str_of(live->revision), out);
 }
 
-/* Does the newest version, which is offered, have to pass it? An older one runs because somebody
- * said so, or because nothing else can; a renamed controller has no predecessor. */
-static bool entry_is_guarded(const struct entry *entry, const struct ml_controller *controller)
+/* How the version after one of that declaration takes over. */
+static struct ml_rollout entry_rollout(const struct entry *entry, const struct ml_declaration *runs)
 {
+    return ml_guard_rollout(runs, entry->source->mode, &entry->source->scripts->guard);
+}
+
+/* May the newest version, which is offered, have to pass it? An older one runs because somebody
+ * said so, or because nothing else can; a renamed controller has no predecessor. Before anything
+ * runs, only the kept revision that ran last knows. */
+static bool entry_may_be_guarded(const struct entry *entry, const struct ml_controller *controller)
+{
+    const struct ml_scripts *self = entry->source->scripts;
     const struct ml_revision *offered = ml_controller_offered(controller);
-    return entry->source->scripts->rollout == ML_ROLLOUT_GUARDED && offered &&
-           controller == entry->controller && entry->fingerprint != 0 &&
+    const struct ml_revision *runs = ml_controller_current(controller);
+    if (self->guard.rollout.mode == ML_ROLLOUT_UNSET ||
+        (runs && entry_rollout(entry, runs->declaration).mode == ML_ROLLOUT_IMMEDIATE))
+        return false;
+    return offered && controller == entry->controller && entry->fingerprint != 0 &&
            entry->offered_files.count > 0 &&
            !list_has(entry->source->approved, offered->declaration->revision);
 }
@@ -640,9 +650,11 @@ static void entry_on_planned(void *context)
     struct entry *entry = context;
     struct ml_plan *plan = ml_take(&entry->plan);
     struct ml_err why = ML_ERR_INIT;
-    enum ml_guard_verdict verdict = ml_guard_judge(plan, &why);
+    const struct ml_rollout limits = entry_rollout(entry, ml_plan_predecessor(plan));
+    enum ml_guard_verdict verdict = ml_guard_judge(plan, &limits, &why);
     ml_plan_free(plan);
-    if (verdict == ML_GUARD_PASSES)
+    /* Somebody may have let it go while the plan was made. */
+    if (verdict == ML_GUARD_PASSES || !entry_may_be_guarded(entry, entry->controller))
         ml_controller_promote(entry->controller);
     else
         entry_refuse_offered(entry, entry->controller, &why, verdict == ML_GUARD_HOLDS);
@@ -662,13 +674,17 @@ static bool entry_begin_plan(struct entry *entry)
         .marker = self->marker,
         .files = &entry->offered_files,
         .runs = &runs,
-        .objects_max = ML_GUARD_OBJECTS_MAX,
+        .objects_max = (size_t)self->guard.sample,
         .reads_max = ML_GUARD_READS_MAX,
         .done = entry_on_planned,
         .context = entry,
     };
-    if (ml_plan_new(&opts, &entry->plan, &err) == 0)
-        return true;
+    if (ml_plan_new(&opts, &entry->plan, &err) == 0) {
+        if (entry_rollout(entry, ml_plan_predecessor(entry->plan)).mode == ML_ROLLOUT_GUARDED)
+            return true;
+        ml_plan_free(ml_take(&entry->plan));
+        return false;
+    }
     ml_warn(self->services->log, "scripts", "no plan of the new version; it goes live without one",
             ML_S("source", entry->source->name), ML_ERR_FIELDS(&err), ML_S("script", entry->file));
     return false;
@@ -678,7 +694,7 @@ static bool entry_begin_plan(struct entry *entry)
 static void entry_take_over(struct entry *entry, struct ml_controller *controller)
 {
     const struct ml_history *history = entry->source->history;
-    bool guarded = entry_is_guarded(entry, controller);
+    bool guarded = entry_may_be_guarded(entry, controller);
     entry_cancel_plan(entry);
     entry->awaits_baseline = guarded && !entry_works(entry) && history &&
                              !ml_history_is_known(history);
@@ -699,6 +715,13 @@ static void entry_on_baseline_late(void *context)
     ml_controller_promote(entry->controller);
 }
 
+static void source_try_held(struct ml_source *self)
+{
+    ml_list_each_entry (struct entry, entry, &self->scripts->entries)
+        if (entry->source == self && entry->held)
+            entry->refused = 0;
+}
+
 /* Versions that are held may have been approved. True: the annotation has changed. */
 static bool source_follow_approval(struct ml_source *self)
 {
@@ -707,9 +730,30 @@ static bool source_follow_approval(struct ml_source *self)
         return false;
     free(self->approvals_seen);
     self->approvals_seen = ml_strdup(is);
-    ml_list_each_entry (struct entry, entry, &self->scripts->entries)
-        if (entry->source == self && entry->held)
-            entry->refused = 0;
+    source_try_held(self);
+    return true;
+}
+
+/* Versions that are held may go live now. A word that is not known guards: it may stand for less
+ * harm, not for more. True: the annotation has changed. */
+static bool source_follow_rollout(struct ml_source *self)
+{
+    const char *is = self->rollout ? self->rollout : "";
+    if (strcmp(is, self->rollout_seen ? self->rollout_seen : "") == 0)
+        return false;
+    source_try_held(self);
+    free(self->rollout_seen);
+    self->rollout_seen = ml_strdup(is);
+    self->mode = ML_ROLLOUT_UNSET;
+    if (!*is || ml_guard_mode_parse(is, &self->mode))
+        return true;
+    self->mode = ML_ROLLOUT_GUARDED;
+    ML_AUTO_FREE char *note = ml_asprintf(
+        ML_ROLLOUT_ANNOTATION ": expected guarded or immediate, got '%s'; new versions are guarded",
+        is);
+    ml_warn(self->scripts->services->log, "scripts", "the annotation for the rollout is not known",
+            ML_S("source", self->name), ML_S("error", note));
+    source_report(self, true, "RolloutUnknown", note);
     return true;
 }
 
@@ -1402,6 +1446,7 @@ void ml_source_notify_files(struct ml_source *self, const struct ml_files *files
     source_follow_retry(self);
     source_note_what_is_allowed(self);
     bool anew = source_follow_approval(self);
+    anew = source_follow_rollout(self) || anew;
     anew = source_follow_rollback(self) || anew;
     for (size_t i = 0; i < files->refused_count; i++)
         source_refuse_file(self, &files->refused[i]);
@@ -1472,6 +1517,7 @@ static void source_free(struct ml_source *self)
     char *paused = self->paused, *retry = self->retry, *retried = self->retried;
     char *rollback = self->rollback, *rolled_back = self->rolled_back;
     char *approved = self->approved, *approvals_seen = self->approvals_seen;
+    char *rollout = self->rollout, *rollout_seen = self->rollout_seen;
     source_stop(self);
     ml_history_free(self->history);
     ml_cpu_account_fini(&self->cpu_account);
@@ -1486,6 +1532,8 @@ static void source_free(struct ml_source *self)
     free(rolled_back);
     free(approved);
     free(approvals_seen);
+    free(rollout);
+    free(rollout_seen);
     free(version);
 }
 
@@ -1627,9 +1675,9 @@ struct ml_scripts *ml_scripts_new(struct ml_services *services,
     return self;
 }
 
-void ml_scripts_set_rollout(struct ml_scripts *self, enum ml_rollout rollout)
+void ml_scripts_set_guard(struct ml_scripts *self, const struct ml_guard_opts *guard)
 {
-    self->rollout = rollout;
+    self->guard = *guard;
 }
 
 void ml_scripts_free(struct ml_scripts *self)

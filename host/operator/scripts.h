@@ -4,16 +4,11 @@
 #pragma once
 
 #include "operator/controller.h"
+#include "operator/guard.h"
 #include "operator/history.h"
 #include "operator/load.h"
 
 struct ml_scripts;
-
-/* How a new version takes over. */
-enum ml_rollout {
-    ML_ROLLOUT_IMMEDIATE, /* at once */
-    ML_ROLLOUT_GUARDED,   /* when the plan of what it would do is harmless (guard.h) */
-};
 
 /* ---- a source: where files come from (source.h has two) ---- */
 
@@ -38,6 +33,7 @@ struct ml_source {
     bool allows_unknown_names; /* scripts with names that do not exist run, too */
     char *version;  /* resourceVersion of what the files came from; NULL: it has none; owned */
     char *rollback; /* which revisions run instead of others (history.h); NULL: none; owned */
+    char *rollout;  /* how new versions take over; NULL: it does not say; owned */
     char *approved; /* revisions that go live whatever their plans say, "a, b"; NULL: none; owned */
     struct ml_str ns, configmap; /* beside which revisions are kept; empty: they are not */
 
@@ -48,6 +44,8 @@ struct ml_source {
     char *retried;                     /* likewise, `retry` */
     char *rolled_back;                 /* likewise, `rollback` */
     char *approvals_seen;              /* likewise, `approved` */
+    char *rollout_seen;                /* likewise, `rollout` */
+    enum ml_rollout_mode mode;         /* of that */
     struct ml_history *history;        /* NULL: no revisions are kept */
     bool loaded;                       /* a set was loaded at least once */
     struct ml_err trouble;             /* why it could not be read when last tried */
@@ -77,8 +75,8 @@ struct ml_scripts *ml_scripts_new(struct ml_services *services,
                                   const struct ml_script_limits *limits,
                                   struct ml_crash_marker *marker, void (*live)(void *context),
                                   void *context);
-/* Before the start; ML_ROLLOUT_IMMEDIATE unless it is called. */
-void ml_scripts_set_rollout(struct ml_scripts *scripts, enum ml_rollout rollout);
+/* Before the start; new versions take over at once unless it is called. */
+void ml_scripts_set_guard(struct ml_scripts *scripts, const struct ml_guard_opts *guard);
 void ml_scripts_free(struct ml_scripts *scripts); /* cancels running reconciles; NULL is fine */
 
 /* Takes ownership of the source; before the start. */

@@ -4,7 +4,6 @@
 
 #include "codec/base64.h"
 #include "codec/json.h"
-#include "operator/guard.h"
 
 /* ---- a path ---- */
 
@@ -143,6 +142,9 @@ static void configmap_notify_files(struct configmap_source *self, struct ml_obje
     free(self->source.approved);
     self->source.approved = ml_json_find_string(ml_buf_str(&json), "metadata", "annotations",
                                                 ML_APPROVE_ANNOTATION, NULL);
+    free(self->source.rollout);
+    self->source.rollout = ml_json_find_string(ml_buf_str(&json), "metadata", "annotations",
+                                               ML_ROLLOUT_ANNOTATION, NULL);
     free(self->source.retry);
     self->source.retry = ml_json_find_string(ml_buf_str(&json), "metadata", "annotations",
                                              ML_RETRY_ANNOTATION, NULL);

@@ -461,6 +461,41 @@ ML_RAISES static void declare_wakes(lua_State *L, int definition)
     lua_pop(L, 1);
 }
 
+/* [-0, +0] -1 when the field is nil. */
+ML_RAISES static int rollout_number(lua_State *L, int rollout, const char *field, int most)
+{
+    bool is_set = script_push_field(L, rollout, field) != LUA_TNIL;
+    lua_Integer number = lua_isinteger(L, -1) ? lua_tointeger(L, -1) : -1;
+    if (is_set && (number < 0 || number > most))
+        refuse_definition(L, "rollout");
+    lua_pop(L, 1);
+    return (int)number;
+}
+
+ML_RAISES static enum ml_rollout_mode rollout_mode(lua_State *L, int rollout)
+{
+    bool is_set = script_push_field(L, rollout, "mode") != LUA_TNIL;
+    struct ml_str mode = script_str(L, -1);
+    bool immediate = ml_str_is(mode, "immediate");
+    if (is_set && !immediate && !ml_str_is(mode, "guarded"))
+        refuse_definition(L, "rollout");
+    lua_pop(L, 1);
+    return !is_set ? ML_ROLLOUT_UNSET : immediate ? ML_ROLLOUT_IMMEDIATE : ML_ROLLOUT_GUARDED;
+}
+
+ML_RAISES static void declare_rollout(lua_State *L, int definition)
+{
+    struct ml_rollout *into = &script_of(L)->declaration.rollout;
+    if (script_push_field(L, definition, "rollout") != LUA_TTABLE)
+        refuse_definition(L, "rollout");
+    int rollout = lua_gettop(L);
+    into->mode = rollout_mode(L, rollout);
+    into->max_deletes = rollout_number(L, rollout, "max_deletes", ML_ROLLOUT_DELETES_MAX);
+    into->max_deletes_percent = rollout_number(L, rollout, "max_deletes_percent", 100);
+    into->max_failures_percent = rollout_number(L, rollout, "max_failures_percent", 100);
+    lua_pop(L, 1);
+}
+
 ML_RAISES static int declare_hook(lua_State *L, int webhooks, const char *field)
 {
     int type = script_push_field(L, webhooks, field);
@@ -586,6 +621,7 @@ ML_RAISES void script_declare(lua_State *L, int index)
     declare_reconcile(L, definition);
     declare_finalize(L, definition);
     declare_wakes(L, definition);
+    declare_rollout(L, definition);
     declare_webhooks(L, definition);
     script_declare_metrics(L, definition);
     script_declare_http(L, definition);

@@ -77,6 +77,23 @@ struct ml_script_webhooks {
 
 #define ML_REVISION_LEN 8
 
+enum ml_rollout_mode {
+    ML_ROLLOUT_UNSET,     /* of a declaration or a source: it does not say */
+    ML_ROLLOUT_IMMEDIATE, /* at once */
+    ML_ROLLOUT_GUARDED,   /* when the plan of what it would do is harmless (operator/guard.h) */
+};
+
+#define ML_ROLLOUT_DELETES_MAX 1000000
+
+/* How the next version takes over from this one. */
+struct ml_rollout {
+    enum ml_rollout_mode mode;
+    /* It is held when it would delete more than both of these: so many objects, and so many in a
+     * hundred of what its objects own. It is refused when it fails for more than so many in a
+     * hundred. -1: the declaration does not say. */
+    int max_deletes, max_deletes_percent, max_failures_percent;
+};
+
 struct ml_declaration {
     const char *name; /* DNS label, at most 63 bytes */
     const char *file; /* "cnat.lua" */
@@ -92,6 +109,7 @@ struct ml_declaration {
     size_t kind_count;       /* at most 32 */
     int64_t concurrency_max; /* reconciles in flight; default 1000 */
     bool wakes_all;          /* no reads are recorded: every change wakes a key */
+    struct ml_rollout rollout;
     struct ml_script_webhooks webhooks;
     const struct ml_custom_metric *metrics; /* that ctx.metric sets */
     size_t metric_count;

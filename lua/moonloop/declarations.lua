@@ -1,5 +1,6 @@
--- Checks two fields of a controller for moonloop.controller: the metrics that the script sets with ctx.metric, and the
--- origins that it may ask with ctx.http. host/script/metric.c and http.c read what this makes of them, and check again.
+-- Checks three fields of a controller for moonloop.controller: the metrics that the script sets with ctx.metric, the
+-- origins that it may ask with ctx.http, and how the next version takes over. metric.c, http.c and declare.c of
+-- host/script read what this makes of them, and check again.
 local _, host = ...
 local names = host.require "moonloop.names"
 local fields = host.require "moonloop.fields"
@@ -131,6 +132,40 @@ function M.metrics(declaration)
   end
   table.sort(list, function(a, b) return a.name < b.name end)
   return list
+end
+
+
+-- The largest value of each.
+local ROLLOUT_MAX = { { "max_deletes", 1000000 }, { "max_deletes_percent", 100 }, { "max_failures_percent", 100 } }
+
+
+--- The declared rollout: a copy, or {}.
+---@return table? rollout nil when there is a problem
+---@return string? problem
+function M.rollout(declaration)
+  if declaration == nil then
+    return {}
+  elseif type(declaration) ~= "table" or host.is_kind(declaration) then
+    return nil, ("rollout: expected a table, as in { max_deletes = 10 }, got a %s"):format(type(declaration))
+  end
+  local rollout = host.copy(declaration)
+  local problem = names.unknown(rollout, fields.rollout)
+  if problem then
+    return nil, "rollout: " .. problem
+  end
+  local mode = rollout.mode
+  if mode ~= nil and mode ~= "guarded" and mode ~= "immediate" then
+    return nil, ('rollout: mode: expected "guarded" or "immediate", got %s'):format(
+      type(mode) == "string" and ("'%s'"):format(names.text(mode)) or "a " .. type(mode))
+  end
+  for _, limit in ipairs(ROLLOUT_MAX) do
+    local field, most = limit[1], limit[2]
+    local value = rollout[field]
+    if value ~= nil and (math.type(value) ~= "integer" or value < 0 or value > most) then
+      return nil, ("rollout: %s: expected a whole number from 0 to %d"):format(field, most)
+    end
+  end
+  return rollout
 end
 
 

@@ -24,8 +24,9 @@ return {
   cause = "field message",
   selector = "matchLabels matchExpressions",
   webhooks = "failure_policy timeout_seconds match_policy namespace_selector object_selector",
+  rollout = "mode max_deletes max_deletes_percent max_failures_percent",
   controller = "name formerly reconciles reconcile finalize when owns watches uses max_concurrent default validate "
-    .. "convert webhooks metrics http wakes",
+    .. "convert webhooks metrics http wakes rollout",
   ["metric_type"] = "counter gauge histogram",
   metric = "type help labels buckets",
   ["http_request"] = "method url headers body timeout",

@@ -374,7 +374,7 @@ function M.controller(declaration)
   if problem then
     error("moonloop.controller: " .. problem, 2)
   end
-  for _, field in ipairs { "metrics", "http" } do
+  for _, field in ipairs { "metrics", "http", "rollout" } do
     checked[field], problem = declarations[field](declaration[field])
     if problem then
       error("moonloop.controller: " .. problem, 2)

@@ -367,6 +367,51 @@ describe("A script that is changed", function()
     assert.equal(0, moonloop:metric("moonloop_script_held", file))
   end)
 
+  -- The text with these fields in its `rollout`.
+  local function limited(text, fields)
+    return scripts.edited(text, 'name = "parts",', ('name = "parts", rollout = { %s },'):format(fields))
+  end
+
+  -- All of it with --rollout immediate: the field wins.
+  it("is held by the limits of the version that runs, after a kill too, and not by its own", function()
+    kubectl.configmap(ns, "scripts", { ["parts.lua"] = limited(PARTS, 'mode = "guarded", max_deletes = 8') })
+    moonloop:till_log { msg = "new version is live" }
+    make_widgets(3)
+    till_parts(9)
+    local good = live_revision()
+    till_kept(good)
+    kubectl.configmap(ns, "scripts", { ["parts.lua"] = limited(INVERTED, 'mode = "immediate", max_deletes = 1000') })
+    assert.matches("would delete 9 objects %(its own have 9%)", moonloop:till_log({ msg = HELD }).error)
+    moonloop:kill()
+    start "changing-again"
+    assert.matches("would delete 9 objects %(its own have 9%)", moonloop:till_log({ msg = HELD }).error)
+    assert.equal(good, live_revision())
+    assert.equal(9, (parts()))
+    kubectl.configmap(ns, "scripts", { ["parts.lua"] = limited(PARTS, 'mode = "guarded", max_deletes = 9') })
+    wait.till("another revision", 10, function()
+      local now = live_revision()
+      return now ~= good and now, now
+    end)
+    kubectl.configmap(ns, "scripts", { ["parts.lua"] = INVERTED })
+    till_parts(0)
+  end)
+
+  it("is guarded or not as its ConfigMap says", function()
+    moonloop:stop()
+    restart_guarded "guarded"
+    make_widgets(WIDGETS)
+    till_parts(3 * WIDGETS)
+    till_kept(live_revision())
+    kubectl.configmap(ns, "scripts", { ["parts.lua"] = INVERTED })
+    till_held(moonloop)
+    annotate("ConfigMap", "scripts", "rollout", "imediate")
+    cluster.till_event(ns, "ConfigMap", "scripts", "RolloutUnknown", "expected guarded or immediate, got 'imediate'")
+    moonloop:till_log { msg = "the annotation for the rollout is not known" }
+    assert.equal(3 * WIDGETS, (parts()))
+    annotate("ConfigMap", "scripts", "rollout", "immediate")
+    till_parts(0)
+  end)
+
   it("is held on two replicas, whichever of them leads", function()
     local election = { "--leader-elect", "--leader-election-namespace", ns }
     moonloop:stop()

@@ -307,7 +307,7 @@ static void write_returned_controller(struct program *p)
     put(p, chance(p->choices, 40) ? ", validate = hook" : "");
     put(p, chance(p->choices, 40) ? ", convert = { v1beta1 = { to = hook, from = hook } }" : "");
     if (chance(p->choices, 3)) {
-        put(p, ", max_concurrent = ");
+        put(p, chance(p->choices, 50) ? ", max_concurrent = " : ", rollout = ");
         write_expression(p);
     }
     put(p, " }\n");

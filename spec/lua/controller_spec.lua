@@ -77,6 +77,12 @@ describe("moonloop.controller", function()
       { "when = { 'labels', x = 'y' }", "when: expected a list, found the key 'x'" },
       { "wen = { 'labels' }", "unknown field 'wen'; did you mean 'when'%?" },
       { "max_concurrent = 1.5", "max_concurrent: expected a whole number" },
+      { "rollout = 5", "rollout: expected a table, as in { max_deletes = 10 }, got a number" },
+      { "rollout = { mode = 'canary' }", "rollout: mode: expected \"guarded\" or \"immediate\", got 'canary'" },
+      { "rollout = { max_delets = 5 }", "rollout: unknown field 'max_delets'; did you mean 'max_deletes'%?" },
+      { "rollout = { max_deletes = '5' }", "rollout: max_deletes: expected a whole number from 0 to 1000000" },
+      { "rollout = { max_deletes_percent = 101 }", "rollout: max_deletes_percent: expected a whole number from 0" },
+      { "rollout = { max_failures_percent = -1 }", "rollout: max_failures_percent: expected a whole number from 0 to" },
       { "wakes = 'al'", 'wakes: expected "all" or nothing, got \'al\'; '
         .. "did you mean 'all'%?" },
       { "wakes = true", "got a boolean" },

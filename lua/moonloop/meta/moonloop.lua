@@ -190,6 +190,16 @@ error "moonloop/meta is for editors; require 'moonloop' instead"
 ---@field namespace_selector? moonloop.LabelSelector
 ---@field object_selector? moonloop.LabelSelector Only objects with these labels.
 
+---@class moonloop.Rollout
+--- `"guarded"`: a version that would do harm is held or refused. `"immediate"`: each version takes over.
+---@field mode? "guarded"|"immediate"
+--- A version that would delete more objects than this, and more than `max_deletes_percent`, is held; 0 to 1000000.
+---@field max_deletes? integer
+---@field max_deletes_percent? integer In a hundred of the objects that the tried ones own; 0 to 100.
+--- A version that fails for more than so many in a hundred objects (of 5 or more), for which the running one does
+--- not, is refused; 0 to 100.
+---@field max_failures_percent? integer
+
 ---@class moonloop.Declaration
 --- A DNS label. The name in logs, events and metrics; writes have the field manager `moonloop-NAME`. These names are
 --- reserved for the host's own log lines: `apiserver`, `client`, `connect`, `credentials`, `dev`, `election`, `host`,
@@ -234,6 +244,9 @@ error "moonloop/meta is for editors; require 'moonloop' instead"
 --- `"all"`: every change of an owned or watched object calls `reconcile`, whether the last run read the changed
 --- fields or not.
 ---@field wakes? "all"
+--- How much harm the next version may do: limits. It is asked of the version that runs, not of the one that takes
+--- over.
+---@field rollout? moonloop.Rollout
 
 ---@alias moonloop.MetricType
 ---| "counter"

@@ -10,7 +10,8 @@ return moonloop.controller {
   reconcile = function()
     local function declared() return { name = "attack-other", reconciles = Thing, reconcile = function() end } end
     hostile.throw(moonloop.controller)
-    for _, field in ipairs { "name", "reconciles", "when", "owns", "watches", "uses", "reconcile", "max_concurrent", "formerly" } do
+    for _, field in ipairs { "name", "reconciles", "when", "owns", "watches", "uses", "reconcile", "max_concurrent", "formerly",
+      "rollout" } do
       hostile.throw_one(function(value)
         local one = declared()
         one[field] = value

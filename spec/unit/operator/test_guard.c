@@ -39,15 +39,21 @@ static void answer_parts(struct world *world, int others)
     ml_loop_poll(world->loop);
 }
 
-static char *owning(const char *body)
+/* `rollout`: the fields of that table. */
+static char *owning_with(const char *rollout, const char *body)
 {
     return ml_asprintf("local m = require 'moonloop'\n"
                        "local Part = m.kind('test.dev/v1', 'Part')\n"
                        "return m.controller {\n"
                        "  name = 'one', reconciles = m.kind('test.dev/v1', 'Thing'),\n"
-                       "  owns = { Part },\n"
+                       "  owns = { Part }, rollout = { %s },\n"
                        "  reconcile = function(thing, ctx)\n%s\n  end,\n}\n",
-                       body);
+                       rollout, body);
+}
+
+static char *owning(const char *body)
+{
+    return owning_with("", body);
 }
 
 #define DELETES "local part = ctx.get(Part, thing.metadata.name)\nif part then ctx.delete(part) end"
@@ -55,7 +61,7 @@ static char *owning(const char *body)
 static int set_up_guarded(void **state)
 {
     struct world *world = world_open(false);
-    ml_scripts_set_rollout(world->scripts, ML_ROLLOUT_GUARDED);
+    set_guard(world, ML_ROLLOUT_GUARDED);
     ml_scripts_start(world->scripts);
     *state = world;
     return 0;
@@ -64,14 +70,19 @@ static int set_up_guarded(void **state)
 #define GUARD_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_guarded, tear_down)
 
 /* A version that does nothing is live, over the things with their parts. */
-static void start(struct world *world, char **things, int others)
+static void start_with(struct world *world, char **things, int others, const char *rollout)
 {
-    ML_AUTO_FREE char *idle = owning("");
+    ML_AUTO_FREE char *idle = owning_with(rollout, "");
     world->things = *things = list_of_things();
     tell(world, idle, NULL);
     answer_parts(world, others);
     assert_live(world, "one");
     assert_int_equal(world->write_count, 0);
+}
+
+static void start(struct world *world, char **things, int others)
+{
+    start_with(world, things, others, "");
 }
 
 static void offer(struct world *world, const char *body)
@@ -287,10 +298,148 @@ static void test_immediate_rollout_holds_nothing(void **state)
     struct world *world = *state;
     ML_AUTO_FREE char *things = NULL;
     start(world, &things, 0);
-    ml_scripts_set_rollout(world->scripts, ML_ROLLOUT_IMMEDIATE);
+    set_guard(world, ML_ROLLOUT_IMMEDIATE);
     offer(world, DELETES);
     assert_live(world, "one");
     accept_all(world);
+}
+
+/* ---- limits and modes ---- */
+
+/* Offers a version that deletes all 12 parts. */
+static void assert_held(struct world *world, bool held)
+{
+    offer(world, DELETES);
+    assert_gauges(world, 0, held);
+    assert_int_equal(world->write_count > 0, !held);
+    accept_all(world);
+}
+
+static void test_limits_are_those_of_the_version_that_runs(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rollout;
+        bool held;
+    } rows[] = {
+        {"max_deletes = 12", false},
+        {"max_deletes = 11", true},
+        {"max_deletes = 0, max_deletes_percent = 100", false},
+        {"max_deletes = 0, max_deletes_percent = 99", true},
+        {"max_deletes_percent = 0", true},
+        {"max_failures_percent = 0", true},
+    };
+    for (size_t i = 0; i < ML_COUNT(rows); i++) {
+        void *opened;
+        assert_int_equal(set_up_guarded(&opened), 0);
+        struct world *world = opened;
+        ML_AUTO_FREE char *things = NULL;
+        start_with(world, &things, 0, rows[i].rollout);
+        assert_held(world, rows[i].held);
+        assert_int_equal(tear_down(&opened), 0);
+    }
+}
+
+static void test_version_cannot_set_its_own_limits(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *things = NULL;
+    ML_AUTO_FREE char *lax = owning_with("mode = 'immediate', max_deletes = 1000", DELETES);
+    start(world, &things, 0);
+    tell(world, lax, NULL);
+    assert_gauges(world, 0, 1);
+    assert_deletes(world, 0);
+}
+
+static void test_limit_of_failures_is_that_of_the_version_that_runs(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *things = NULL;
+    start_with(world, &things, 0, "max_failures_percent = 8");
+    offer(world, "assert(thing.metadata.name ~= 't07', 'no')"); /* one of 12 is 8.3 % */
+    assert_reported(world, "Warning ScriptRefused: ", "fails for 1 of 12 objects");
+    assert_gauges(world, 1, 0);
+}
+
+static void test_limits_of_the_process_hold_where_a_version_has_none(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *things = NULL;
+    struct ml_guard_opts guard = ML_GUARD_OPTS_DEFAULT;
+    guard.rollout.max_deletes = 12;
+    ml_scripts_set_guard(world->scripts, &guard);
+    start(world, &things, 0);
+    assert_held(world, false);
+}
+
+static void test_sample_is_as_large_as_the_process_says(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *things = NULL;
+    struct ml_guard_opts guard = ML_GUARD_OPTS_DEFAULT;
+    guard.sample = 6;
+    ml_scripts_set_guard(world->scripts, &guard);
+    start(world, &things, 0);
+    offer(world, DELETES);
+    assert_reported(world, "Warning ScriptHeld: ", "(tried for 6 of 12 objects) would delete 6 ");
+}
+
+/* The version that runs says it, else its source, else the process. A process without a guard has
+ * the last word. */
+static void test_mode_is_of_the_controller_then_the_source_then_the_process(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *declared, *source;
+        enum ml_rollout_mode process;
+        bool held;
+    } rows[] = {
+        {"", NULL, ML_ROLLOUT_GUARDED, true},
+        {"mode = 'immediate'", "guarded", ML_ROLLOUT_GUARDED, false},
+        {"mode = 'guarded'", "immediate", ML_ROLLOUT_IMMEDIATE, true},
+        {"", "immediate", ML_ROLLOUT_GUARDED, false},
+        {"", "guarded", ML_ROLLOUT_IMMEDIATE, true},
+        {"", NULL, ML_ROLLOUT_IMMEDIATE, false},
+        {"mode = 'guarded'", "guarded", ML_ROLLOUT_UNSET, false},
+    };
+    for (size_t i = 0; i < ML_COUNT(rows); i++) {
+        void *opened;
+        assert_int_equal(set_up_guarded(&opened), 0);
+        struct world *world = opened;
+        ML_AUTO_FREE char *things = NULL;
+        set_guard(world, rows[i].process);
+        world->source.rollout = ml_strdup(rows[i].source);
+        start_with(world, &things, 0, rows[i].declared);
+        assert_held(world, rows[i].held);
+        assert_int_equal(tear_down(&opened), 0);
+    }
+}
+
+static void test_held_version_goes_live_when_its_source_says_immediate(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *things = NULL;
+    start(world, &things, 0);
+    assert_held(world, true);
+    world->source.rollout = ml_strdup("immediate");
+    assert_held(world, false);
+}
+
+static void test_mode_that_is_not_known_is_told_and_guards(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *things = NULL;
+    ML_AUTO_FREE char *idle = owning("");
+    set_guard(world, ML_ROLLOUT_IMMEDIATE);
+    start(world, &things, 0);
+    world->source.rollout = ml_strdup("canary");
+    tell(world, idle, NULL);
+    assert_reported(world,
+                    "Warning RolloutUnknown: moonloop.dev/rollout: expected guarded or "
+                    "immediate, got 'canary'; new versions are guarded",
+                    "");
+    assert_held(world, true);
+    assert_int_equal(unit_count(world->log.fd, "for the rollout is not known"), 1);
 }
 
 /* ---- while the plan is made ---- */
@@ -319,6 +468,44 @@ static void begin_plan(struct world *world)
     assert_string_equal(world->reported, "");
     assert_non_null(world->parts);
     assert_false(world->parts->canceled);
+}
+
+/* Answers each read of the plan that is under way. */
+static void end_plan(struct world *world)
+{
+    while (world->parts) {
+        struct fake_call *read = ml_take(&world->parts);
+        fake_refuse(read, 404, "NotFound", "not found");
+        ml_loop_poll(world->loop);
+    }
+}
+
+/* Its plan says that it writes without end. */
+static void test_version_may_be_let_go_while_its_plan_is_made(void **state)
+{
+    (void)state;
+    ML_AUTO_FREE char *revision = NULL;
+    for (int row = 0; row < 3; row++) {
+        void *opened;
+        assert_int_equal(set_up_guarded(&opened), 0);
+        struct world *world = opened;
+        ML_AUTO_FREE char *idle = using("");
+        ML_AUTO_FREE char *endless = using(
+            ASKS " return { status = { count = (thing.status.count or 0) + 1 } }");
+        tell(world, idle, NULL);
+        tell(world, endless, NULL);
+        assert_non_null(world->parts);
+        if (row == 1)
+            world->source.rollout = ml_strdup("immediate");
+        if (row == 2)
+            world->source.approved = ml_strdup(revision);
+        tell(world, endless, NULL);
+        end_plan(world);
+        assert_gauges(world, 0, row == 0);
+        if (row == 0)
+            revision = ml_strdup(revision_in(world->reported));
+        assert_int_equal(tear_down(&opened), 0);
+    }
 }
 
 static void test_next_edit_ends_the_plan_of_the_one_before(void **state)
@@ -378,6 +565,15 @@ int main(void)
         GUARD_TEST(test_version_that_writes_without_end_is_held),
         GUARD_TEST(test_first_version_is_not_held),
         GUARD_TEST(test_immediate_rollout_holds_nothing),
+        GUARD_TEST(test_version_cannot_set_its_own_limits),
+        GUARD_TEST(test_limit_of_failures_is_that_of_the_version_that_runs),
+        GUARD_TEST(test_limits_of_the_process_hold_where_a_version_has_none),
+        GUARD_TEST(test_sample_is_as_large_as_the_process_says),
+        GUARD_TEST(test_held_version_goes_live_when_its_source_says_immediate),
+        GUARD_TEST(test_mode_that_is_not_known_is_told_and_guards),
+        cmocka_unit_test(test_limits_are_those_of_the_version_that_runs),
+        cmocka_unit_test(test_mode_is_of_the_controller_then_the_source_then_the_process),
+        cmocka_unit_test(test_version_may_be_let_go_while_its_plan_is_made),
         GUARD_TEST(test_next_edit_ends_the_plan_of_the_one_before),
         GUARD_TEST(test_going_back_ends_the_plan),
         GUARD_TEST(test_stop_ends_the_plan),

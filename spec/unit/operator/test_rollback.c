@@ -429,7 +429,7 @@ static void test_start_is_compared_with_the_revision_that_ran_last(void **state)
     ML_AUTO_FREE char *old = script("one", "return { status = { phase = 'OLD' } }");
     ML_AUTO_FREE char *endless = script(
         "one", "return { status = { phase = tostring((tonumber(thing.status.phase) or 0) + 1) } }");
-    ml_scripts_set_rollout(world->scripts, ML_ROLLOUT_GUARDED);
+    set_guard(world, ML_ROLLOUT_GUARDED);
     tell(world, endless, NULL);
     assert_int_equal(world->write_count, 0);
     answer_list(world, (const char *const[]){old}, 1);
@@ -439,11 +439,30 @@ static void test_start_is_compared_with_the_revision_that_ran_last(void **state)
     assert_runs(world, "OLD");
 }
 
+/* The revision that ran last may want a guard, which is known when it has been read. */
+static void test_start_asks_the_revision_that_ran_last_how_it_is_replaced(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *old = ml_asprintf(
+        "local m = require 'moonloop'\n"
+        "return m.controller { name = 'one', reconciles = m.kind('test.dev/v1', 'Thing'),\n"
+        "  rollout = { mode = 'guarded' },\n"
+        "  reconcile = function(thing) return { status = { phase = 'OLD' } } end }\n");
+    ML_AUTO_FREE char *endless = script(
+        "one", "return { status = { phase = tostring((tonumber(thing.status.phase) or 0) + 1) } }");
+    set_guard(world, ML_ROLLOUT_IMMEDIATE);
+    tell(world, endless, NULL);
+    assert_int_equal(world->write_count, 0);
+    answer_list(world, (const char *const[]){old}, 1);
+    assert_int_equal(gauge(world, "moonloop_script_held"), 1);
+    assert_runs(world, "OLD");
+}
+
 static void test_start_does_not_wait_for_ever_for_the_kept_revisions(void **state)
 {
     struct world *world = *state;
     ML_AUTO_FREE char *text = script("one", "return { status = { phase = 'UP' } }");
-    ml_scripts_set_rollout(world->scripts, ML_ROLLOUT_GUARDED);
+    set_guard(world, ML_ROLLOUT_GUARDED);
     tell(world, text, NULL);
     advance(world, 9 * ML_NS_PER_S);
     assert_int_equal(world->write_count, 0);
@@ -472,6 +491,7 @@ int main(void)
         ROLLBACK_TEST(test_version_that_is_live_is_kept),
         ROLLBACK_TEST(test_version_that_is_rolled_back_to_is_the_newest_kept),
         ROLLBACK_TEST(test_start_is_compared_with_the_revision_that_ran_last),
+        ROLLBACK_TEST(test_start_asks_the_revision_that_ran_last_how_it_is_replaced),
         ROLLBACK_TEST(test_start_does_not_wait_for_ever_for_the_kept_revisions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
