@@ -14,6 +14,7 @@ int main(int argc, char **argv)
         &ml_command_manifests,
         &check,
         &ml_command_plan,
+        &ml_command_snapshot,
         &ml_command_rollback,
         &ml_command_pause,
         &ml_command_retry,

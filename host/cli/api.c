@@ -5,6 +5,7 @@
 #include "kube/credentials.h"
 #include "kube/discovery.h"
 #include "kube/kubeconfig.h"
+#include "kube/snapshot.h"
 #include "operator/operator.h"
 
 #include <unistd.h>
@@ -20,7 +21,8 @@ struct ml_api {
     struct ml_kubeconfig *config;
     struct ml_credentials *credentials;
     struct ml_http_client *http;
-    struct ml_transport *transport;
+    struct ml_snapshot *snapshot; /* that answers, or that is being taken; or NULL */
+    struct ml_transport *transport, *recorder;
     struct ml_client *client;
     struct ml_discovery *discovery; /* NULL: not needed yet */
     const char *ns;
@@ -29,30 +31,67 @@ struct ml_api {
     struct ml_err err;
 };
 
+static struct ml_api *api_new(void)
+{
+    struct ml_api *self = ml_new(struct ml_api);
+    self->loop = ml_loop_new(ml_clock_real());
+    self->metrics = ml_metrics_new();
+    ml_random_init_real(&self->random);
+    ml_log_init(&self->log, ml_clock_real(), STDERR_FILENO, ML_LOG_TEXT, ML_LOG_WARN);
+    return self;
+}
+
+static void api_use(struct ml_api *self, struct ml_transport *transport)
+{
+    self->transport = transport;
+    self->client = ml_client_new(&(struct ml_client_opts){.loop = self->loop,
+                                                          .transport = self->transport,
+                                                          .metrics = self->metrics,
+                                                          .random = &self->random,
+                                                          .log = &self->log});
+}
+
 int ml_api_open(const struct ml_api_opts *opts, struct ml_api **out, struct ml_err *err)
 {
     const struct ml_kubeconfig_opts config = {opts->kubeconfig, opts->context};
     struct ml_kubeconfig *loaded;
     if (ml_kubeconfig_load(&config, &loaded, err) < 0)
         return err->kind;
-    struct ml_api *self = ml_new(struct ml_api);
+    struct ml_api *self = api_new();
     self->config = loaded;
     self->ns = opts->ns ? opts->ns : loaded->ns;
-    self->loop = ml_loop_new(ml_clock_real());
-    self->metrics = ml_metrics_new();
-    ml_random_init_real(&self->random);
-    ml_log_init(&self->log, ml_clock_real(), STDERR_FILENO, ML_LOG_TEXT, ML_LOG_WARN);
     self->credentials = ml_credentials_new(&(struct ml_credentials_opts){
         .loop = self->loop, .config = loaded, .log = &self->log, .random = &self->random});
     self->http = ml_http_client_new(self->loop, "moonloop/" MOONLOOP_VERSION);
-    self->transport = ml_transport_http_new(self->http, self->credentials);
-    self->client = ml_client_new(&(struct ml_client_opts){.loop = self->loop,
-                                                          .transport = self->transport,
-                                                          .metrics = self->metrics,
-                                                          .random = &self->random,
-                                                          .log = &self->log});
+    api_use(self, ml_transport_http_new(self->http, self->credentials));
     *out = self;
     return 0;
+}
+
+int ml_api_open_snapshot(const char *path, struct ml_api **out, struct ml_err *err)
+{
+    struct ml_snapshot *snapshot;
+    if (ml_snapshot_read(path, &snapshot, err) < 0)
+        return err->kind;
+    struct ml_api *self = api_new();
+    self->snapshot = snapshot;
+    self->ns = ml_snapshot_namespace(snapshot);
+    api_use(self, ml_snapshot_transport_new(snapshot, self->loop));
+    *out = self;
+    return 0;
+}
+
+int ml_api_record(struct ml_api *self, const char *ns, struct ml_err *err)
+{
+    if (ml_snapshot_new(&self->random, ns, &self->snapshot, err) < 0)
+        return err->kind;
+    self->recorder = ml_snapshot_recorder_new(self->snapshot, self->transport);
+    return 0;
+}
+
+int ml_api_write_snapshot(const struct ml_api *self, const char *path, struct ml_err *err)
+{
+    return ml_snapshot_write(self->snapshot, path, err);
 }
 
 void ml_api_close(struct ml_api *self)
@@ -61,10 +100,15 @@ void ml_api_close(struct ml_api *self)
         return;
     ml_discovery_free(self->discovery);
     ml_client_free(self->client);
+    if (self->recorder)
+        self->recorder->free(self->recorder);
     self->transport->free(self->transport);
-    ml_http_client_free(self->http);
-    ml_credentials_free(self->credentials);
-    ml_kubeconfig_free(self->config);
+    if (self->config) {
+        ml_http_client_free(self->http);
+        ml_credentials_free(self->credentials);
+        ml_kubeconfig_free(self->config);
+    }
+    ml_snapshot_free(self->snapshot);
     ml_metrics_free(self->metrics);
     ml_loop_free(self->loop);
     free(self);
@@ -89,7 +133,7 @@ static bool is_unreachable(const struct ml_err *err)
 /* Puts the server before an error that says nothing of it. */
 static void name_server(const struct ml_api *self, struct ml_err *err)
 {
-    if (is_unreachable(err))
+    if (is_unreachable(err) && self->config)
         ml_err_wrap(err, "cannot use the API server %s (%s)", self->config->server,
                     self->config->source);
 }
@@ -288,7 +332,7 @@ int ml_api_find_kind(struct ml_api *self, struct ml_str word, const struct ml_ki
 void ml_api_operator_opts(struct ml_api *self, struct ml_operator_opts *out)
 {
     out->loop = self->loop;
-    out->transport = self->transport;
+    out->transport = self->recorder ? self->recorder : self->transport;
     out->random = &self->random;
     out->log = &self->log;
     out->metrics = self->metrics;

@@ -25,8 +25,19 @@ struct ml_api;
 /* Reads the kubeconfig; asks nothing yet. */
 ML_NODISCARD int ml_api_open(const struct ml_api_opts *opts, struct ml_api **out,
                              struct ml_err *err);
+/* The same with the answers of a snapshot (kube/snapshot.h) in place of a server; no kubeconfig is
+ * read. */
+ML_NODISCARD int ml_api_open_snapshot(const char *path, struct ml_api **out, struct ml_err *err);
 void ml_api_close(struct ml_api *api); /* NULL is fine */
 
+/* Keeps all answers to reads from now on, which are of this namespace (NULL: of all); before
+ * ml_api_operator_opts. */
+ML_NODISCARD int ml_api_record(struct ml_api *api, const char *ns, struct ml_err *err);
+/* Writes what was kept, as ml_snapshot_write. */
+ML_NODISCARD int ml_api_write_snapshot(const struct ml_api *api, const char *path,
+                                       struct ml_err *err);
+
+/* That of the options, or else of the kubeconfig; of a snapshot its own, or NULL: all. */
 const char *ml_api_namespace(const struct ml_api *api);
 int64_t ml_api_now(struct ml_api *api); /* wall clock, ns */
 

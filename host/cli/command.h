@@ -57,6 +57,7 @@ struct ml_command {
 extern const struct ml_command ml_command_run;
 extern const struct ml_command ml_command_check;
 extern const struct ml_command ml_command_plan;
+extern const struct ml_command ml_command_snapshot;
 extern const struct ml_command ml_command_rollback;
 extern const struct ml_command ml_command_pause;
 extern const struct ml_command ml_command_retry;

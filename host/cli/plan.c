@@ -1,6 +1,7 @@
 /* moonloop plan: what scripts would do on a cluster, as a diff. Nothing is written: an operator
  * whose client sends no write fills the caches, and the scripts run on a copy of them
- * (operator/plan.h). */
+ * (operator/plan.h). moonloop snapshot does the same, and keeps what it has read for plans without
+ * a server (kube/snapshot.h). */
 #include "cli/api.h"
 
 #include "base/escape.h"
@@ -23,6 +24,7 @@ struct values {
     struct ml_option_list scripts, words;
     struct ml_script_limits limits;
     const char *format;
+    const char *snapshot; /* answers in place of a server; or NULL */
 };
 
 /* The plan of one controller, while it is made. */
@@ -34,6 +36,7 @@ struct work {
     struct ml_cpu_account account; /* of the check */
     struct ml_timer look;
     int64_t began_ns;
+    int64_t sync_max_ns;
     bool planned, synced;
     struct ml_err problem;
 };
@@ -42,9 +45,11 @@ struct command {
     struct ml_api *api;
     struct ml_operator *operator;
     const struct ml_script_limits *limits;
+    int64_t sync_max_ns;
+    bool is_silent;   /* it prints problems alone */
     bool prints_json; /* else text */
     struct ml_json_writer json;
-    size_t controllers, changes, bad;
+    size_t controllers, changes, bad, objects;
 };
 
 /* ---- making it ---- */
@@ -80,7 +85,7 @@ static void look(void *context)
 {
     struct work *work = context;
     ML_AUTO(ml_buf_fini) struct ml_buf why = ML_BUF_INIT;
-    int64_t max_ns = ml_plan_misses_kind(work->plan) ? KIND_MAX_NS : SYNC_MAX_NS;
+    int64_t max_ns = ml_plan_misses_kind(work->plan) ? KIND_MAX_NS : work->sync_max_ns;
     ml_plan_waits(work->plan, &why);
     if (why.len == 0)
         return;
@@ -361,10 +366,17 @@ static void count_plan(struct command *self, const struct ml_plan *plan)
         self->bad++;
 }
 
+static size_t count_objects(const struct ml_plan *plan)
+{
+    size_t tried;
+    return ml_plan_objects(plan, &tried);
+}
+
 static void plan_controller(struct command *self, const struct ml_files *all,
                             const struct ml_script *script)
 {
-    struct work work = {.operator= self->operator, .problem = ML_ERR_INIT };
+    struct work work = {
+        .operator= self->operator, .sync_max_ns = self->sync_max_ns, .problem = ML_ERR_INIT};
     ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
     ml_files_copy_loaded(&files, all, script);
     ml_cpu_account_init(&work.account, ml_operator_services(self->operator)->slices, on_nothing,
@@ -374,6 +386,8 @@ static void plan_controller(struct command *self, const struct ml_files *all,
     if (work.problem.kind) {
         self->bad++;
         ml_print_line(stderr, "%s", work.problem.message);
+    } else if (self->is_silent) {
+        self->objects += count_objects(work.plan);
     } else if (self->prints_json) {
         put_plan(&self->json, work.plan);
         count_plan(self, work.plan);
@@ -456,11 +470,58 @@ static void plan_as_json(struct command *self, const struct values *values)
     ml_print_line(stdout, "%s", ml_buf_cstr(&out));
 }
 
+/* Opens the server, or the snapshot that stands for it. Returns an exit code. */
+static int command_open(struct command *self, const struct values *values, struct ml_err *err)
+{
+    if (values->snapshot && (values->api.kubeconfig || values->api.context || values->api.ns)) {
+        ml_err_set(
+            err, ML_EINVALID,
+            "--snapshot stands for the API server and its namespaces; leave out --kubeconfig, "
+            "--context and --namespace");
+        return MOONLOOP_EXIT_USAGE;
+    }
+    self->sync_max_ns = values->snapshot ? KIND_MAX_NS : SYNC_MAX_NS;
+    if (values->snapshot)
+        return ml_api_open_snapshot(values->snapshot, &self->api, err) < 0 ? MOONLOOP_EXIT_BAD
+                                                                           : MOONLOOP_EXIT_OK;
+    if (ml_api_open(&values->api, &self->api, err) < 0)
+        return MOONLOOP_EXIT_UNREACHABLE;
+    return reach_server(self->api, err) < 0 ? ml_api_exit_code(err) : MOONLOOP_EXIT_OK;
+}
+
+/* Makes the plans, with an operator that lives as long as they. */
+static void command_run(struct command *self, const struct values *values)
+{
+    const char *ns = values->snapshot ? ml_api_namespace(self->api) : values->api.ns;
+    const char *const namespaces[] = {ns, NULL};
+    struct ml_outbound outbound = {.allows = allow_origin};
+    struct ml_operator_opts opts = {
+        .outbound = &outbound, .namespaces = namespaces, .limits = values->limits};
+    ml_api_operator_opts(self->api, &opts);
+    self->operator= ml_operator_new(&opts);
+    ml_client_set_fence(ml_operator_client(self->operator), refuse_writes, NULL);
+    if (self->prints_json)
+        plan_as_json(self, values);
+    else
+        plan_paths(self, values);
+    ml_operator_free(self->operator);
+}
+
+/* How it went. Returns an exit code. */
+static int command_end(const struct command *self, struct ml_err *err)
+{
+    if (self->bad > 0)
+        return MOONLOOP_EXIT_BAD;
+    if (self->controllers > 0)
+        return MOONLOOP_EXIT_OK;
+    ml_err_set(err, ML_EINVALID, "no controller in these scripts");
+    return MOONLOOP_EXIT_BAD;
+}
+
 static int run(void *given, char **argv, struct ml_err *err)
 {
-    struct values *values = given;
+    const struct values *values = given;
     struct command self = {.limits = &values->limits, .prints_json = values->format != NULL};
-    struct ml_operator_opts opts = {0};
     (void)argv;
     if (values->format && strcmp(values->format, "json") != 0) {
         ml_err_set(err, ML_EINVALID, "-o %s: choose json, or leave it out", values->format);
@@ -470,48 +531,86 @@ static int run(void *given, char **argv, struct ml_err *err)
         ml_err_set(err, ML_EINVALID, "no scripts given: moonloop plan --scripts PATH");
         return MOONLOOP_EXIT_USAGE;
     }
-    if (ml_api_open(&values->api, &self.api, err) < 0)
-        return MOONLOOP_EXIT_UNREACHABLE;
-    if (reach_server(self.api, err) < 0) {
-        ml_api_close(self.api);
-        return ml_api_exit_code(err);
+    int code = command_open(&self, values, err);
+    if (code == MOONLOOP_EXIT_OK) {
+        command_run(&self, values);
+        code = command_end(&self, err);
     }
-    const char *const namespaces[] = {values->api.ns, NULL};
-    struct ml_outbound outbound = {.allows = allow_origin};
-    opts.outbound = &outbound;
-    opts.namespaces = namespaces;
-    opts.limits = values->limits;
-    ml_api_operator_opts(self.api, &opts);
-    self.operator= ml_operator_new(&opts);
-    ml_client_set_fence(ml_operator_client(self.operator), refuse_writes, NULL);
-    if (self.prints_json)
-        plan_as_json(&self, values);
-    else
-        plan_paths(&self, values);
-    ml_operator_free(self.operator);
     ml_api_close(self.api);
-    if (self.bad > 0)
-        return MOONLOOP_EXIT_BAD;
-    if (self.controllers == 0) {
-        ml_err_set(err, ML_EINVALID, "no controller in these scripts");
-        return MOONLOOP_EXIT_BAD;
-    }
-    return self.changes > 0 ? MOONLOOP_EXIT_CHANGES : MOONLOOP_EXIT_OK;
+    return code == MOONLOOP_EXIT_OK && self.changes > 0 ? MOONLOOP_EXIT_CHANGES : code;
 }
 
+static int run_snapshot(void *given, char **argv, struct ml_err *err)
+{
+    const struct values *values = given;
+    struct command self = {.limits = &values->limits, .is_silent = true};
+    struct values scripts = *values;
+    (void)argv;
+    if (values->words.count != 1 || values->scripts.count == 0) {
+        ml_err_set(err, ML_EINVALID,
+                   "expected one file, and scripts: moonloop snapshot FILE --scripts PATH");
+        return MOONLOOP_EXIT_USAGE;
+    }
+    scripts.words.count = 0;
+    int code = command_open(&self, values, err);
+    if (code == MOONLOOP_EXIT_OK && ml_api_record(self.api, values->api.ns, err) < 0)
+        code = MOONLOOP_EXIT_BAD;
+    if (code == MOONLOOP_EXIT_OK) {
+        command_run(&self, &scripts);
+        code = command_end(&self, err);
+    }
+    if (code == MOONLOOP_EXIT_OK &&
+        ml_api_write_snapshot(self.api, values->words.values[0], err) < 0)
+        code = MOONLOOP_EXIT_BAD;
+    if (code == MOONLOOP_EXIT_OK)
+        ml_print_line(stdout, "%s: %zu objects of %zu controllers, and what belongs to them",
+                      values->words.values[0], self.objects, self.controllers);
+    ml_api_close(self.api);
+    return code;
+}
+
+#define SCRIPTS_OPTION                                                                             \
+    {                                                                                              \
+        "--scripts", "PATH", "a script, or a folder of scripts (repeat)", ML_OPTION_LIST,          \
+            offsetof(struct values, scripts)                                                       \
+    }
+#define SERVER_OPTIONS                                                                             \
+    {"--script-memory", "BYTES", "limit of one script's memory; default 16Mi", ML_OPTION_SIZE,     \
+     offsetof(struct values, limits.memory_max)},                                                  \
+        {"--namespace", "NS", "the objects of this namespace alone; default: all", ML_OPTION_TEXT, \
+         offsetof(struct values, api.ns)},                                                         \
+        {"--kubeconfig", "FILE", "default: $KUBECONFIG, in-cluster, ~/.kube/config",               \
+         ML_OPTION_TEXT, offsetof(struct values, api.kubeconfig)},                                 \
+    {                                                                                              \
+        "--context", "NAME", "of the kubeconfig; default: its current-context", ML_OPTION_TEXT,    \
+            offsetof(struct values, api.context)                                                   \
+    }
+
+static const struct ml_option snapshot_options[] = {SCRIPTS_OPTION, SERVER_OPTIONS};
+
+const struct ml_command ml_command_snapshot = {
+    .name = "snapshot",
+    .usage = "FILE --scripts PATH [OPTIONS]",
+    .summary = "save what a plan of scripts reads, to plan without the API server",
+    .description =
+        "Writes the objects of the kinds that the scripts name, and what else a plan of them\n"
+        "reads, to a file that `moonloop plan --snapshot` takes. The values of Secrets are left\n"
+        "out; all else is in it as it is. Nothing is written to the cluster.",
+    .example = "staging.snapshot --scripts reconcilers/ --context staging",
+    .options = snapshot_options,
+    .option_count = ML_COUNT(snapshot_options),
+    .words = offsetof(struct values, words),
+    .values_size = sizeof(struct values),
+    .run = run_snapshot,
+};
+
 static const struct ml_option options[] = {
-    {"--scripts", "PATH", "a script, or a folder of scripts (repeat)", ML_OPTION_LIST,
-     offsetof(struct values, scripts)},
+    SCRIPTS_OPTION,
     {"-o", "json", "all changes, with all fields, as JSON", ML_OPTION_TEXT,
      offsetof(struct values, format)},
-    {"--script-memory", "BYTES", "limit of one script's memory; default 16Mi", ML_OPTION_SIZE,
-     offsetof(struct values, limits.memory_max)},
-    {"--namespace", "NS", "the objects of this namespace alone; default: all", ML_OPTION_TEXT,
-     offsetof(struct values, api.ns)},
-    {"--kubeconfig", "FILE", "default: $KUBECONFIG, in-cluster, ~/.kube/config", ML_OPTION_TEXT,
-     offsetof(struct values, api.kubeconfig)},
-    {"--context", "NAME", "of the kubeconfig; default: its current-context", ML_OPTION_TEXT,
-     offsetof(struct values, api.context)},
+    {"--snapshot", "FILE", "over the objects of `moonloop snapshot`, without an API server",
+     ML_OPTION_TEXT, offsetof(struct values, snapshot)},
+    SERVER_OPTIONS,
 };
 
 const struct ml_command ml_command_plan = {

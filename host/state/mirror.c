@@ -267,7 +267,7 @@ static void on_passed_on(void *context, struct ml_str body, const struct ml_err 
     else if (err->http >= 400)
         refuse(call, err->http, err->reason, err->message);
     else
-        call_end(call, err);
+        leave_unknown(call, err->message); /* nobody has answered */
 }
 
 /* An object that the run has written is as it made it. Of others the server tells more than the

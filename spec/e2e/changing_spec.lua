@@ -322,6 +322,26 @@ describe("A script that is changed", function()
     assert.same({ 0, {} }, { code, said.changes })
   end)
 
+  it("is planned over a snapshot, without the cluster, which has gone on meanwhile", function()
+    make_widgets(3)
+    till_parts(9)
+    till_said("one", "w03")
+    local folder, file = shell.folder "snapshot", shell.path "staging"
+    shell.write(folder .. "/parts.lua", PARTS)
+    local words = { "snapshot", file, "--scripts", folder, "--namespace", ns }
+    assert.same({ 0, "" }, { host.command(words).code, host.command(words).err })
+    local _, live = plan(INVERTED)
+    kubectl.configmap(ns, "scripts", { ["parts.lua"] = INVERTED })
+    till_parts(0)
+    shell.write(folder .. "/parts.lua", INVERTED)
+    local result = host.command({ "plan", "--snapshot", file, "--scripts", folder, "-o", "json" },
+      { KUBECONFIG = "/none", KUBERNETES_SERVICE_HOST = false })
+    assert.same({ 2, "" }, { result.code, result.err })
+    local said = cjson.decode(result.out).controllers[1]
+    assert.equal(9, #said.changes)
+    assert.same(live.changes, said.changes)
+  end)
+
   local HELD = "script held; the last good version keeps running"
 
   -- Waits until INVERTED is held, with its numbers; returns its revision.

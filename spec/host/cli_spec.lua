@@ -42,7 +42,7 @@ describe("moonloop", function()
   end)
 
   for _, command in ipairs {
-    "run", "check", "rollback", "pause", "retry", "dev", "test", "rbac", "types", "manifests",
+    "run", "check", "plan", "snapshot", "rollback", "pause", "retry", "dev", "test", "rbac", "types", "manifests",
   } do
     it(("%s --help shows its options and an example"):format(command), function()
       local result = run(command, "--help")

@@ -1,5 +1,6 @@
 -- moonloop plan: what it prints, and that nothing changes on the server. spec/e2e/changing_spec.lua compares what it
 -- says with what an edit then does; test_operator_plan has the rest.
+local cjson = require "cjson.safe"
 local dev = require "spec.host.support.dev"
 local host = require "spec.e2e.support.host"
 local shell = require "spec.e2e.support.shell"
@@ -96,5 +97,127 @@ describe("moonloop plan", function()
       assert.equal(want[1], result.code, words .. ": " .. result.err)
       assert.truthy(result.err:find(want[2], 1, true), words .. ": " .. result.err)
     end
+  end)
+
+  -- Takes a snapshot with the script, or with other arguments; returns the file and the result.
+  local function take(...)
+    local file = shell.path "snapshot"
+    local arguments = select("#", ...) > 0 and { ... } or { "--scripts", script }
+    return file, host.command { "snapshot", file, "--kubeconfig", server.kubeconfig, table.unpack(arguments) }
+  end
+
+  local NO_CLUSTER = { KUBECONFIG = false, HOME = "/nonexistent", KUBERNETES_SERVICE_HOST = false }
+
+  local function plan_snapshot(...)
+    return host.command({ "plan", "--snapshot", ... }, NO_CLUSTER)
+  end
+
+  it("says the same of a snapshot, without a server", function()
+    server:must("PATCH", MAPS .. "/map-7", { data = { word = "some" } }, { type = "application/merge-patch+json" })
+    local file, result = take()
+    assert.same({ 0, "", file .. ": 7 objects of 1 controllers, and what belongs to them\n" },
+      { result.code, result.err, result.out })
+    assert.equal("600\n", shell.must("stat -c %a " .. shell.quote(file)))
+    local live = plan(script, "-o", "json")
+    result = plan_snapshot(file, script, "-o", "json")
+    assert.same({ 2, "", live.out }, { result.code, result.err, result.out })
+    file, result = take("--scripts", script, "--namespace", "kube-system")
+    assert.same({ 0, "" }, { result.code, result.err })
+    result = plan_snapshot(file, script)
+    assert.matches(": 0 of 0 objects of ConfigMap were tried\n  changes nothing\n$", result.out)
+    assert.equal(0, result.code)
+  end)
+
+  -- A script that compares and copies the values of Secrets.
+  local READS = [[
+local moonloop = require "moonloop"
+local Secret = moonloop.kind("v1", "Secret")
+
+return moonloop.controller {
+  name = "reads",
+  reconciles = moonloop.kind("v1", "Secret", { labels = "read=yes" }),
+  uses = { moonloop.kind("v1", "Node") },
+  reconcile = function(secret, ctx)
+    local same = secret.data.one == secret.data.two and secret.data.one ~= secret.data.three
+    return { conditions = { Ready = { status = same, reason = "Compared" } } }
+  end,
+}
+]]
+
+  it("leaves the values of Secrets out of a snapshot, and tells equal ones", function()
+    local value, other = "dG9wc2VjcmV0", "b3RoZXI="
+    server:must("POST", "/api/v1/namespaces/default/secrets", {
+      apiVersion = "v1", kind = "Secret", data = { one = value, two = value, three = other },
+      metadata = {
+        name = "values", labels = { read = "yes" },
+        annotations = { ["kubectl.kubernetes.io/last-applied-configuration"] = "topsecret", other = "kept" },
+      },
+    })
+    local reads = shell.folder "reads" .. "/reads.lua"
+    shell.write(reads, READS)
+    local file, result = take("--scripts", reads)
+    assert.same({ 0, "" }, { result.code, result.err })
+    local text = shell.read(file)
+    for _, hidden in ipairs { value, other, "topsecret" } do
+      assert.falsy(text:find(hidden, 1, true), hidden)
+    end
+    local item = cjson.decode(text:match '\n({"item":[^\n]*"name":"values"[^\n]*)\n').item
+    assert.is_nil(item.metadata.managedFields)
+    assert.equal("kept", item.metadata.annotations.other)
+    assert.equal(item.data.one, item.data.two)
+    assert.not_equal(item.data.one, item.data.three)
+    local live = plan(reads, "-o", "json")
+    result = plan_snapshot(file, reads, "-o", "json")
+    local function timeless(out)
+      return (out:gsub('"lastTransitionTime":"[^"]*"', ""))
+    end
+    assert.same({ 2, "", timeless(live.out) }, { result.code, result.err, timeless(result.out) })
+    assert.truthy(live.out:find('"reason":"Compared","status":"True"', 1, true), live.out)
+  end)
+
+  it("says what is wrong with a snapshot", function()
+    local file = take()
+    local whole = shell.read(file)
+    local other = shell.folder "other" .. "/copy.lua"
+    shell.write(other, (COPY:gsub("copy=yes", "copy=no")))
+    local nodes = shell.folder "nodes" .. "/copy.lua"
+    shell.write(nodes, (COPY:gsub("error \"no word\"", "ctx.get(moonloop.kind('v1', 'Node'), 'n')")
+      :gsub("owns =", "uses = { moonloop.kind('v1', 'Node') }, owns =")
+      :gsub('map.data.word == "none"', "true")))
+    local function refused(want, code, ...)
+      local result = plan_snapshot(...)
+      assert.equal(code, result.code, result.err)
+      assert.truthy((result.err .. result.out):find(want, 1, true), result.err .. result.out)
+    end
+    refused("labelSelector=copy%3Dno", 1, file, other)
+    refused("is not in the snapshot", 1, file, other)
+    refused("/v1/nodes/n: ", 0, file, nodes)
+    refused("/none: cannot be read: No such file or directory", 1, "/none", script)
+    refused("/: cannot be read: Is a directory", 1, "/", script)
+    refused("--snapshot stands for the API server", 2, file, script, "--namespace", "a")
+    refused("--snapshot stands for the API server", 2, file, script, "--kubeconfig", "a")
+    local bad = shell.path "bad"
+    for _, case in ipairs {
+      { "", ": no snapshot of `moonloop snapshot`" },
+      { "{}\n", ":1: no snapshot of `moonloop snapshot`" },
+      { "garbage\n", ":1: at byte 0: not a value" },
+      { whole:sub(1, -20), ": it is not whole; take it again" },
+      { whole:gsub('\n{"item"[^\n]*', "", 1), ": neither an answer, nor an item of a list, nor the end" },
+      { whole .. "{}\n", ": there is more behind the end" },
+      { whole:gsub('"status":200', '"status":"x"', 1), ":2: `status` is neither 200 nor 404" },
+      { whole:gsub('(\n{"list".-)"resourceVersion"', '%1"version"', 1), ": a list without kind, apiVersion or" },
+    } do
+      shell.write(bad, case[1])
+      refused(bad .. case[2]:match "^:%d*", 1, bad, script)
+      refused(case[2], 1, bad, script)
+    end
+    local _, result = take("--scripts", "/none.lua")
+    assert.equal(1, result.code)
+    result = host.command { "snapshot", "--scripts", script }
+    assert.equal(2, result.code)
+    assert.truthy(result.err:find("expected one file, and scripts: moonloop snapshot FILE", 1, true), result.err)
+    result = host.command { "snapshot", "/none/file", "--scripts", script, "--kubeconfig", server.kubeconfig }
+    assert.equal(1, result.code)
+    assert.truthy(result.err:find("/none/file: cannot be written: No such file", 1, true), result.err)
   end)
 end)
