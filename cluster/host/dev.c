@@ -24,6 +24,7 @@
 #include "cluster/host/local_webhooks.h"
 #include "cluster/host/lua_modules.h"
 #include "cluster/host/process_path.h"
+#include "cluster/host/tester.h"
 #include "cluster/host/transport_embedded.h"
 #include "codec/base64.h"
 #include "codec/json.h"
@@ -315,6 +316,7 @@ struct ml_dev {
     struct ml_outbound *outbound; /* what scripts ask by ctx.http */
     struct ml_operator *operator;
     struct ml_inspect *inspect; /* NULL: the socket could not be opened */
+    struct ml_tester *tester; /* of the operator */
 
     struct dev_manifests *manifests; /* of --apply; one without a path ends them */
     size_t untried_count;            /* of them */
@@ -774,6 +776,7 @@ static void make_dev_operator(struct ml_dev *self)
         .namespaces = self->opts.namespaces,
         .instance = instance,
         .outbound = self->outbound,
+        .tester = self->tester,
     };
     self->operator= ml_operator_new(&opts);
     struct ml_scripts *scripts = ml_operator_scripts(self->operator);
@@ -861,6 +864,9 @@ static int build_dev(struct ml_dev *self)
         ml_assert(ml_log_level_parse(self->opts.log_level, &level));
     ml_log_init(&self->log, ml_clock_real(), STDERR_FILENO, ML_LOG_TEXT, level);
     ml_random_init_real(&self->random);
+    self->tester = ml_tester_new(self->err);
+    if (!self->tester)
+        return MOONLOOP_EXIT_BAD;
     self->loop = ml_loop_new(ml_clock_real());
     self->metrics = ml_metrics_new();
     ml_timer_init(&self->idle_check, self->loop, check_idle, self);
@@ -909,6 +915,7 @@ static void free_dev(struct ml_dev *self)
     free_manifests(self);
     ml_inspect_free(ml_take(&self->inspect));
     ml_operator_free(ml_take(&self->operator));
+    ml_tester_free(self->tester);
     ml_outbound_free(self->outbound);
     if (self->transport)
         self->transport->free(self->transport);

@@ -17,6 +17,19 @@
 #define ML_UNUSED       __attribute__((unused))
 #define ML_LIKELY(x)    __builtin_expect(!!(x), 1)
 #define ML_UNLIKELY(x)  __builtin_expect(!!(x), 0)
+
+/* Is this a build with the address sanitizer? */
+#if defined(__SANITIZE_ADDRESS__)
+#define ML_SANITIZED true
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ML_SANITIZED true
+#endif
+#endif
+#ifndef ML_SANITIZED
+#define ML_SANITIZED false
+#endif
+
 #define ML_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define ML_MIN(a, b)    ((a) < (b) ? (a) : (b))
 #define ML_MAX(a, b)    ((a) > (b) ? (a) : (b))

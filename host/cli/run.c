@@ -126,12 +126,18 @@ static void complete_opts(struct run *run)
     opts->rollout_limits = &run->limits;
 }
 
-static int run(void *values, char **argv, struct ml_err *err)
+int ml_run_run(void *values, struct ml_tester *tester)
 {
     struct run *run = values;
-    (void)argv, (void)err;
     complete_opts(run);
+    run->opts.tester = tester;
     return run_host(&run->opts);
+}
+
+static int run(void *values, char **argv, struct ml_err *err)
+{
+    (void)argv, (void)err;
+    return ml_run_run(values, NULL);
 }
 
 /* The format of the log that a command line asks for, wherever its mistake is. */

@@ -20,6 +20,7 @@ extern "C" {
 #endif
 
 struct moonloop; /* opaque */
+struct ml_tester;
 
 /* The results of moonloop_run, and the exit codes of the program. */
 enum moonloop_exit {
@@ -77,7 +78,10 @@ struct moonloop_opts {
      * objects in the cache is harmless, else somebody has to approve it; or "immediate". */
     const char *rollout;
     const struct moonloop_rollout_limits *rollout_limits; /* default: as initialized */
-    const char *log_format;                               /* "json" or "text"; default json */
+    /* Runs the tests beside the scripts (host/operator/own_tests.h), for a program that has a
+     * cluster to run them on. Default: they are not run. */
+    struct ml_tester *tester;
+    const char *log_format;   /* "json" or "text"; default json */
     const char *log_level;    /* "debug", "info", "warn", "error"; default info */
     int log_fd;               /* default 1, standard output */
     size_t script_memory_max; /* bytes of one script's state; default 16 MiB */

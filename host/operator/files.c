@@ -55,9 +55,14 @@ bool ml_files_have(const struct ml_files *files, const char *name)
     return false;
 }
 
+static bool is_test(struct ml_str name)
+{
+    return ml_str_ends(name, "_test.lua");
+}
+
 static bool is_script(struct ml_str name)
 {
-    return ml_str_ends(name, ".lua") && !ml_str_ends(name, "_test.lua");
+    return ml_str_ends(name, ".lua") && !is_test(name);
 }
 
 static bool is_manifest(struct ml_str name)
@@ -69,6 +74,8 @@ static bool is_manifest(struct ml_str name)
 
 const struct ml_files_kind ml_files_scripts = {"scripts", ML_SCRIPT_SOURCE_MAX, SCRIPTS_MAX,
                                                is_script, true};
+const struct ml_files_kind ml_files_tests = {"tests", ML_SCRIPT_SOURCE_MAX, SCRIPTS_MAX, is_test,
+                                             false};
 const struct ml_files_kind ml_files_manifests = {"manifests", MANIFEST_MAX, MANIFESTS_MAX,
                                                  is_manifest, false};
 
@@ -184,7 +191,7 @@ int ml_files_add(struct ml_files *files, const struct ml_files_kind *kind, struc
             shown, ML_FILE_NAME_MAX);
     else if (text.len > kind->size_max)
         ml_err_set(&why, ML_ELIMIT, "%s: larger than %zu bytes", shown, kind->size_max);
-    else if (kind == &ml_files_scripts && is_utf16(text)) /* libyaml reads it */
+    else if (kind != &ml_files_manifests && is_utf16(text)) /* libyaml reads it */
         ml_err_set(&why, ML_EINVALID, "%s: is UTF-16; save it as UTF-8", shown);
     if (why.kind)
         files_refuse(files, name, &why);

@@ -18,6 +18,7 @@ struct ml_files_kind {
 
 extern const struct ml_files_kind ml_files_scripts;   /* "*.lua", no test ("*_test.lua"); one with
                                                          the others, which it may require */
+extern const struct ml_files_kind ml_files_tests;     /* "*_test.lua" */
 extern const struct ml_files_kind ml_files_manifests; /* "*.yaml", "*.yml", "*.json"; not
                                                          kustomize's own files */
 

@@ -32,17 +32,6 @@
 #define OUR_ARCH 0
 #endif
 
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED true
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED true
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED false
-#endif
-
 /* ---- files: landlock ---- */
 
 /* Rights of kernels newer than the headers (Documentation/userspace-api/landlock.rst). */
@@ -279,7 +268,7 @@ static const struct syscall_rule with_libraries[] = {WHEN(mmap, {LOW(2), PROT_WR
 /* Also allowed where something may be written. */
 static const struct syscall_rule with_files[] = {
     ANY(openat),   ANY(pwrite64), ANY(ftruncate), ANY(fsync), ANY(fdatasync), ANY(mkdirat),
-    ANY(unlinkat), ANY(renameat), ANY(renameat2), ANY(flock), ANY(fchmod),
+    ANY(unlinkat), ANY(renameat), ANY(renameat2), ANY(flock), ANY(fchmod),    ANY(chdir),
 #ifdef __x86_64__
     ANY(open),     ANY(mkdir),    ANY(unlink),    ANY(rmdir), ANY(rename),
 #endif
@@ -431,7 +420,7 @@ static void seccomp_write_strict(struct seccomp_program *program, bool files)
         seccomp_allow_all(program, with_libraries, ML_COUNT(with_libraries));
     if (files)
         seccomp_allow_all(program, with_files, ML_COUNT(with_files));
-    if (SANITIZED)
+    if (ML_SANITIZED)
         seccomp_allow_all(program, sanitized, ML_COUNT(sanitized));
     seccomp_refuse_other_arguments(program, at_work, ML_COUNT(at_work));
     seccomp_answer_each(program, hostile, ML_COUNT(hostile), SECCOMP_RET_KILL_PROCESS);
@@ -444,7 +433,7 @@ static void seccomp_write_strict(struct seccomp_program *program, bool files)
  * calls but those that only an attacker makes, which get EPERM. */
 static void seccomp_write_with_programs(struct seccomp_program *program)
 {
-    if (SANITIZED)
+    if (ML_SANITIZED)
         seccomp_allow_all(program, sanitized, ML_COUNT(sanitized));
     seccomp_answer_each(program, hostile, ML_COUNT(hostile), SECCOMP_RET_ERRNO | EPERM);
     seccomp_answer(program, SECCOMP_RET_ALLOW);

@@ -455,6 +455,7 @@ static void host_make_operator(struct moonloop *self)
         .marker = self->marker,
         .replica = opts_are_of_replica(&self->opts) ? &replica : NULL,
         .outbound = self->outbound,
+        .tester = self->opts.tester,
     };
     struct ml_err none = ML_ERR_INIT;
     (void)opts_guard(&self->opts, &opts.guard, &none); /* checked before */

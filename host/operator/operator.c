@@ -311,6 +311,7 @@ struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
     self->scripts = ml_scripts_new(&self->services, &opts->limits, opts->marker, operator_on_live,
                                    self);
     ml_scripts_set_guard(self->scripts, &opts->guard);
+    ml_scripts_set_tester(self->scripts, opts->tester);
     ml_timer_init(&self->wall, opts->loop, check_wall_clock, self);
     ml_task_init(&self->no_lease, operator_on_released, self);
     ml_shutdown_init(&self->shutdown, opts->loop, &shutdown_handler, self);

@@ -31,6 +31,10 @@ struct entry {
     struct ml_text_check *check;      /* of the version that was offered or refused last; or NULL */
     struct ml_controller *checked;    /* what it was offered to; NULL: it is refused */
     bool is_ready;                    /* that version could take over, but for the check */
+    struct ml_own_tests *tests;       /* of that version; or NULL */
+    struct ml_controller *tested;     /* what it was offered to */
+    bool tests_failed;                /* what is refused failed in its tests */
+    bool is_first_of_folder;          /* that version came with the first files of a folder */
     struct ml_plan *plan; /* of that version: the last step before it takes over; or NULL */
     bool awaits_baseline; /* it is not known yet which version ran before: the history has it */
     struct ml_timer baseline_late;
@@ -63,6 +67,8 @@ struct ml_scripts {
     size_t draining_count;
     bool stopping;
     struct ml_guard_opts guard;
+    struct ml_tester *tester; /* NULL: tests are not run */
+    bool told_of_tests;       /* that they are not */
     size_t running; /* controllers that have not stopped yet */
     void (*stopped)(void *context);
     void *stopped_context;
@@ -158,6 +164,12 @@ static void entry_cancel_check(struct entry *entry)
     entry->checked = NULL;
 }
 
+static void entry_cancel_tests(struct entry *entry)
+{
+    ml_own_tests_cancel(ml_take(&entry->tests));
+    entry->tested = NULL;
+}
+
 static void entry_cancel_plan(struct entry *entry)
 {
     entry->awaits_baseline = false;
@@ -176,7 +188,7 @@ static void entry_refuse(struct entry *entry, const struct ml_err *err, bool qua
                               : "script refused";
     if (!entry->checked) /* that of an earlier version, which was refused, too */
         entry_cancel_check(entry);
-    entry->held = false;
+    entry->held = entry->tests_failed = false;
     entry->why = *err;
     ml_error(self->services->log, "scripts", message, ML_S("source", entry->source->name),
              ML_ERR_FIELDS(err), ML_S("script", entry->file));
@@ -206,6 +218,8 @@ static void entry_drop_successor(struct entry *entry)
         return;
     if (entry->checked == entry->successor)
         entry_cancel_check(entry);
+    if (entry->tested == entry->successor)
+        entry_cancel_tests(entry);
     entry->source->scripts->running--;
     ml_controller_free(ml_take(&entry->successor));
 }
@@ -219,6 +233,7 @@ static void entry_free(struct entry *entry)
         entry_show_drifted(entry, false);
     }
     entry_cancel_check(entry);
+    entry_cancel_tests(entry);
     entry_cancel_plan(entry);
     ml_files_fini(&entry->offered_files);
     ml_files_fini(&entry->live_files);
@@ -297,6 +312,9 @@ static void entry_on_removed(void *context, struct ml_controller *controller, si
         entry_report_removed(entry, controller, count);
     ml_controller_stop(controller);
     if (!has_successor) {
+        entry_cancel_check(entry);
+        entry_cancel_tests(entry);
+        entry_cancel_plan(entry);
         entry->controller = NULL;
         entry_drain(entry, controller, true);
         free(entry->removed);
@@ -564,11 +582,12 @@ static void entry_offer_older(struct entry *entry, struct ml_script *script)
 {
     uint64_t refused = entry->refused;
     struct ml_err why = entry->why;
-    bool held = entry->held;
+    bool held = entry->held, tests_failed = entry->tests_failed;
     entry_offer(entry, script, NULL, NULL);
     entry->refused = refused;
     entry->why = why;
     entry->held = held;
+    entry->tests_failed = tests_failed;
     entry_show_refused(entry, true);
 }
 
@@ -690,18 +709,81 @@ static bool entry_begin_plan(struct entry *entry)
     return false;
 }
 
+/* Its plan is the last step before it takes over. */
+static void entry_pass(struct entry *entry, struct ml_controller *controller)
+{
+    if (!entry_may_be_guarded(entry, controller) || !entry_begin_plan(entry))
+        ml_controller_promote(controller);
+}
+
+/* ---- its own tests (own_tests.h) ---- */
+
+static void entry_on_tested(void *context, enum ml_tests_outcome outcome, const struct ml_err *err)
+{
+    struct entry *entry = context;
+    const struct ml_source *source = entry->source;
+    struct ml_log *log = source->scripts->services->log;
+    struct ml_controller *controller = ml_take(&entry->tested);
+    entry->tests = NULL;
+    if (outcome == ML_TESTS_FAIL) {
+        entry_refuse_offered(entry, controller, err, false);
+        entry->tests_failed = true;
+        return;
+    }
+    if (outcome == ML_TESTS_PASS)
+        ml_info(log, "scripts", "the new version passes its own tests", ML_S("source", source->name),
+                ML_S("script", entry->file));
+    else
+        ml_warn(log, "scripts", "the tests of a script were not run; it goes live without them",
+                ML_S("source", source->name), ML_ERR_FIELDS(err), ML_S("script", entry->file));
+    entry_pass(entry, controller);
+}
+
+/* Does the newest version, which is offered, have to pass its own tests? A folder's revisions are
+ * not kept: which version ran before the process is not known, and that one needs no test. */
+static bool entry_has_to_pass_tests(const struct entry *entry)
+{
+    return entry->source->scripts->tester && entry->source->tests_seen && entry->fingerprint != 0 &&
+           entry->offered_files.count > 0 && !entry->is_first_of_folder;
+}
+
+/* False: there is nothing to test, or it is the version that ran before. */
+static bool entry_begin_tests(struct entry *entry, struct ml_controller *controller)
+{
+    ML_AUTO(ml_files_fini) struct ml_files runs = ML_FILES_INIT;
+    const struct ml_source *source = entry->source;
+    if (entry_baseline(entry, &runs) && ml_files_same(&runs, &entry->offered_files))
+        return false;
+    const struct ml_own_tests_opts opts = {
+        .services = source->scripts->services,
+        .tester = source->scripts->tester,
+        .declaration = ml_controller_offered(controller)->declaration,
+        .version = &entry->offered_files,
+        .scripts = &source->scripts_seen,
+        .tests = &source->tests,
+        .folder = source->folder,
+        .done = entry_on_tested,
+        .context = entry,
+    };
+    entry->tests = ml_own_tests_new(&opts);
+    entry->tested = entry->tests ? controller : NULL;
+    return entry->tests;
+}
+
 /* The offered version is ready, and its names are checked. */
 static void entry_take_over(struct entry *entry, struct ml_controller *controller)
 {
     const struct ml_history *history = entry->source->history;
-    bool guarded = entry_may_be_guarded(entry, controller);
+    bool is_tested = entry_has_to_pass_tests(entry);
+    entry_cancel_tests(entry);
     entry_cancel_plan(entry);
-    entry->awaits_baseline = guarded && !entry_works(entry) && history &&
+    entry->awaits_baseline = (is_tested || entry_may_be_guarded(entry, controller)) &&
+                             controller == entry->controller && !entry_works(entry) && history &&
                              !ml_history_is_known(history);
     if (entry->awaits_baseline)
         ml_timer_start(&entry->baseline_late, BASELINE_NS);
-    else if (!guarded || !entry_begin_plan(entry))
-        ml_controller_promote(controller);
+    else if (!is_tested || !entry_begin_tests(entry, controller))
+        entry_pass(entry, controller);
 }
 
 /* The right to read them may be missing: a process that ran nothing for that would be worse. */
@@ -712,7 +794,63 @@ static void entry_on_baseline_late(void *context)
             "the kept revisions cannot be read; the script goes live without a plan",
             ML_S("source", entry->source->name), ML_S("script", entry->file));
     entry_cancel_plan(entry);
-    ml_controller_promote(entry->controller);
+    if (!entry_has_to_pass_tests(entry) || !entry_begin_tests(entry, entry->controller))
+        ml_controller_promote(entry->controller);
+}
+
+/* A fingerprint of all tests, also of those that cannot be read; 0: there are none. */
+static uint64_t source_tests_fingerprint(const struct ml_source *self)
+{
+    if (self->tests_trouble.kind)
+        return ml_str_hash(ml_str_of(self->tests_trouble.message)) | 1;
+    if (self->tests.count + self->tests.refused_count == 0)
+        return 0;
+    uint64_t print = ml_files_fingerprint(&self->tests, NULL);
+    for (size_t i = 0; i < self->tests.refused_count; i++)
+        print = print * 31 + ml_str_hash(ml_str_of(self->tests.refused[i].err.message));
+    return print | 1;
+}
+
+static void source_tell_of_tests(const struct ml_source *self)
+{
+    struct ml_scripts *scripts = self->scripts;
+    if (self->tests_trouble.kind)
+        ml_warn(scripts->services->log, "scripts", "the tests beside the scripts are not run",
+                ML_S("source", self->name), ML_ERR(&self->tests_trouble));
+    if (self->tests_seen && !scripts->tester && !scripts->told_of_tests) {
+        scripts->told_of_tests = true;
+        ml_info(scripts->services->log, "scripts",
+                "tests beside the scripts are not run: only the development binary can",
+                ML_S("source", self->name));
+    }
+}
+
+/* With other tests, a version that is not live yet is tested once more; so is one that has failed.
+ * Nothing happens to those that are live. True: files have to be loaded again. */
+static bool source_follow_tests(struct ml_source *self, const struct ml_files *files)
+{
+    uint64_t print = source_tests_fingerprint(self);
+    bool has_failed = false;
+    ml_files_fini(&self->scripts_seen);
+    if (print && self->scripts->tester)
+        ml_files_copy(&self->scripts_seen, files);
+    if (!self->scripts->tester)
+        ml_files_fini(&self->tests);
+    if (print == self->tests_seen)
+        return false;
+    self->tests_seen = print;
+    source_tell_of_tests(self);
+    ml_list_each_entry (struct entry, entry, &self->scripts->entries) {
+        if (entry->source != self)
+            continue;
+        if (entry->tests || entry->plan)
+            entry_take_over(entry, entry->tests ? entry->tested : entry->controller);
+        if (!entry->refused || !entry->tests_failed)
+            continue;
+        entry->refused = 0;
+        has_failed = true;
+    }
+    return has_failed;
 }
 
 static void source_try_held(struct ml_source *self)
@@ -929,12 +1067,14 @@ static void entry_offer(struct entry *entry, struct ml_script *script, const str
         return;
     }
     entry->fingerprint = load ? ml_files_fingerprint(&load->files, script) : 0;
+    entry->is_first_of_folder = load && !entry->source->loaded && !entry->source->history;
     entry->rolled_back = 0;
     entry->refused = 0;
-    entry->held = false;
+    entry->held = entry->tests_failed = false;
     entry->why = ML_ERR_INIT;
     entry_show_refused(entry, false);
     entry_drop_successor(entry);
+    entry_cancel_tests(entry);
     entry_cancel_plan(entry);
     if (!*place)
         *place = entry_new_controller(entry, name);
@@ -960,7 +1100,7 @@ static void entry_forget_refused(struct entry *entry)
     if (!entry->checked)
         entry_cancel_check(entry);
     entry->refused = 0;
-    entry->held = false;
+    entry->held = entry->tests_failed = false;
     entry->why = ML_ERR_INIT;
     entry_show_refused(entry, false);
 }
@@ -1448,6 +1588,7 @@ void ml_source_notify_files(struct ml_source *self, const struct ml_files *files
     bool anew = source_follow_approval(self);
     anew = source_follow_rollout(self) || anew;
     anew = source_follow_rollback(self) || anew;
+    anew = source_follow_tests(self, files) || anew;
     for (size_t i = 0; i < files->refused_count; i++)
         source_refuse_file(self, &files->refused[i]);
     source_load(self, files, anew);
@@ -1493,7 +1634,7 @@ void ml_scripts_add_source(struct ml_scripts *self, struct ml_source *source)
     self->source_count++;
     ml_list_push(&self->sources, &source->node);
     source->scripts = self;
-    source->trouble = ML_ERR_INIT;
+    source->trouble = source->tests_trouble = ML_ERR_INIT;
     source->limits = self->limits;
     source->limits.load_account = &source->cpu_account;
     ml_cpu_account_init(&source->cpu_account, self->services->slices, source_on_idle, source);
@@ -1516,8 +1657,9 @@ static void source_free(struct ml_source *self)
     char *name = self->name, *removed = self->removed, *version = self->version;
     char *paused = self->paused, *retry = self->retry, *retried = self->retried;
     char *rollback = self->rollback, *rolled_back = self->rolled_back;
-    char *approved = self->approved, *approvals_seen = self->approvals_seen;
+    char *approved = self->approved, *approvals_seen = self->approvals_seen, *folder = self->folder;
     char *rollout = self->rollout, *rollout_seen = self->rollout_seen;
+    struct ml_files tests = self->tests, scripts_seen = self->scripts_seen;
     source_stop(self);
     ml_history_free(self->history);
     ml_cpu_account_fini(&self->cpu_account);
@@ -1535,6 +1677,9 @@ static void source_free(struct ml_source *self)
     free(rollout);
     free(rollout_seen);
     free(version);
+    free(folder);
+    ml_files_fini(&tests);
+    ml_files_fini(&scripts_seen);
 }
 
 /* ---- all of them ---- */
@@ -1680,6 +1825,11 @@ void ml_scripts_set_guard(struct ml_scripts *self, const struct ml_guard_opts *g
     self->guard = *guard;
 }
 
+void ml_scripts_set_tester(struct ml_scripts *self, struct ml_tester *tester)
+{
+    self->tester = tester;
+}
+
 void ml_scripts_free(struct ml_scripts *self)
 {
     if (!self)
@@ -1748,6 +1898,7 @@ void ml_scripts_stop(struct ml_scripts *self, void (*done)(void *context), void 
     }
     ml_list_each_entry (struct entry, entry, &self->entries) {
         entry_cancel_check(entry);
+        entry_cancel_tests(entry);
         entry_cancel_plan(entry);
     }
     self->stopped = done;
@@ -1854,6 +2005,9 @@ int64_t ml_scripts_next(const struct ml_scripts *self)
     int64_t next = INT64_MAX;
     ml_list_each_entry (const struct ml_source, source, &self->sources)
         if (!source->read || source->load)
+            return 0;
+    ml_list_each_entry (const struct entry, entry, &self->entries)
+        if (entry->tests)
             return 0;
     for (size_t i = 0; i < count; i++)
         next = ML_MIN(next, ml_controller_next(all[i]));

@@ -7,6 +7,7 @@
 #include "operator/guard.h"
 #include "operator/history.h"
 #include "operator/load.h"
+#include "operator/own_tests.h"
 
 struct ml_scripts;
 
@@ -36,6 +37,9 @@ struct ml_source {
     char *rollout;  /* how new versions take over; NULL: it does not say; owned */
     char *approved; /* revisions that go live whatever their plans say, "a, b"; NULL: none; owned */
     struct ml_str ns, configmap; /* beside which revisions are kept; empty: they are not */
+    struct ml_files tests;       /* as they were read with the files; owned */
+    struct ml_err tests_trouble; /* why they were not read */
+    char *folder;                /* of the files; NULL: they are in none; owned */
 
     /* The rest is of scripts.c. */
     struct ml_scripts *scripts;
@@ -48,6 +52,8 @@ struct ml_source {
     enum ml_rollout_mode mode;         /* of that */
     struct ml_history *history;        /* NULL: no revisions are kept */
     bool loaded;                       /* a set was loaded at least once */
+    uint64_t tests_seen;               /* a fingerprint of `tests` at that time */
+    struct ml_files scripts_seen;      /* the newest files, if there are tests and a tester */
     struct ml_err trouble;             /* why it could not be read when last tried */
     struct ml_script_limits limits;    /* with `cpu_account` */
     struct ml_cpu_account cpu_account; /* of the CPU time of loading */
@@ -77,6 +83,9 @@ struct ml_scripts *ml_scripts_new(struct ml_services *services,
                                   void *context);
 /* Before the start; new versions take over at once unless it is called. */
 void ml_scripts_set_guard(struct ml_scripts *scripts, const struct ml_guard_opts *guard);
+/* Before the start. New versions have to pass their own tests, which `tester` (borrowed) runs;
+ * NULL, as without the call: tests are not run. */
+void ml_scripts_set_tester(struct ml_scripts *scripts, struct ml_tester *tester);
 void ml_scripts_free(struct ml_scripts *scripts); /* cancels running reconciles; NULL is fine */
 
 /* Takes ownership of the source; before the start. */

@@ -5,6 +5,8 @@
 #include "codec/base64.h"
 #include "codec/json.h"
 
+#include <sys/stat.h>
+
 /* ---- a path ---- */
 
 struct path_source {
@@ -18,16 +20,36 @@ static struct path_source *path_source_of(struct ml_source *source)
     return ml_container_of(source, struct path_source, source);
 }
 
+/* Of the folder; of that of the file, if it is one. */
+static void path_source_read_tests(struct path_source *self)
+{
+    struct ml_source *source = &self->source;
+    struct stat info;
+    const char *path = source->name;
+    bool is_folder = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    size_t folder_len = (size_t)(basename(path) - path);
+    free(source->folder);
+    source->folder = is_folder        ? ml_strdup(path)
+                     : folder_len > 0 ? ml_strndup(path, folder_len)
+                                      : ml_strdup(".");
+    ml_files_fini(&source->tests);
+    source->tests_trouble = ML_ERR_INIT;
+    if (ml_files_read(&source->tests, &ml_files_tests, source->folder, &source->tests_trouble) < 0)
+        ml_files_fini(&source->tests);
+}
+
 static bool path_source_read(void *context)
 {
     struct path_source *self = context;
     ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
     struct ml_err err = ML_ERR_INIT;
     bool read = ml_files_read(&files, &ml_files_scripts, self->source.name, &err) == 0;
-    if (read)
+    if (read) {
+        path_source_read_tests(self);
         ml_source_notify_files(&self->source, &files);
-    else if (strcmp(err.message, self->last.message) != 0)
+    } else if (strcmp(err.message, self->last.message) != 0) {
         ml_source_notify_trouble(&self->source, &err);
+    }
     self->last = err;
     return read && !ml_files_may_recover(&files);
 }
@@ -84,8 +106,8 @@ static struct configmap_source *configmap_source_of(struct ml_source *source)
 }
 
 /* `binary`: the values are base64, as kubectl stores files that are no UTF-8. */
-static int configmap_collect_files(struct ml_files *files, struct ml_str data, bool binary,
-                                   struct ml_err *err)
+static int configmap_collect_files(struct ml_files *files, const struct ml_files_kind *kind,
+                                   struct ml_str data, bool binary, struct ml_err *err)
 {
     ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
     ML_AUTO(ml_buf_fini) struct ml_buf name = ML_BUF_INIT;
@@ -99,26 +121,40 @@ static int configmap_collect_files(struct ml_files *files, struct ml_str data, b
         ml_buf_clear(&bytes);
         ml_buf_append_str(&name, reader.text);
         struct ml_str raw = ml_json_skip(&reader);
-        if (!ml_files_scripts.wanted(ml_buf_str(&name)) || !ml_json_to_string(raw, &text) ||
+        if (!kind->wanted(ml_buf_str(&name)) || !ml_json_to_string(raw, &text) ||
             (binary && !ml_base64_decode(ml_buf_str(&text), &bytes)))
             continue;
-        int r = ml_files_add(files, &ml_files_scripts, ml_buf_str(&name),
-                             ml_buf_str(binary ? &bytes : &text), err);
+        int r = ml_files_add(files, kind, ml_buf_str(&name), ml_buf_str(binary ? &bytes : &text),
+                             err);
         if (r < 0)
             return r;
     }
     return 0;
 }
 
-int ml_source_configmap_files(struct ml_str configmap, struct ml_files *files, struct ml_err *err)
+static int configmap_files(struct ml_str configmap, const struct ml_files_kind *kind,
+                           struct ml_files *files, struct ml_err *err)
 {
     struct ml_str data;
     int r = 0;
     if (ml_json_find(configmap, &data, "data", NULL))
-        r = configmap_collect_files(files, data, false, err);
+        r = configmap_collect_files(files, kind, data, false, err);
     if (r == 0 && ml_json_find(configmap, &data, "binaryData", NULL))
-        r = configmap_collect_files(files, data, true, err);
+        r = configmap_collect_files(files, kind, data, true, err);
     return r;
+}
+
+int ml_source_configmap_files(struct ml_str configmap, struct ml_files *files, struct ml_err *err)
+{
+    return configmap_files(configmap, &ml_files_scripts, files, err);
+}
+
+static void configmap_read_tests(struct ml_source *source, struct ml_str configmap)
+{
+    ml_files_fini(&source->tests);
+    source->tests_trouble = ML_ERR_INIT;
+    if (configmap_files(configmap, &ml_files_tests, &source->tests, &source->tests_trouble) < 0)
+        ml_files_fini(&source->tests);
 }
 
 static void configmap_notify_files(struct configmap_source *self, struct ml_object *object)
@@ -151,6 +187,7 @@ static void configmap_notify_files(struct configmap_source *self, struct ml_obje
     ML_AUTO_FREE char *allows = ml_json_find_string(ml_buf_str(&json), "metadata", "annotations",
                                                     ALLOW_ANNOTATION, NULL);
     self->source.allows_unknown_names = allows && strcmp(allows, "true") == 0;
+    configmap_read_tests(&self->source, ml_buf_str(&json));
     int r = ml_source_configmap_files(ml_buf_str(&json), &files, &err);
     if (r == 0 && files.count + files.refused_count == 0)
         r = ml_err_set(&err, ML_ENOT_FOUND, "%s has no key that ends in .lua", self->source.name);
