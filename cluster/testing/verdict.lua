@@ -65,13 +65,14 @@ local function handler_of(report, shorten)
     local busted = require "busted"
     local trace = element.trace or {}
     say("began", ("%s:%s: %s"):format(trace.short_src or "?", trace.currentline or "?", full_name(busted, element)))
+    return nil, true -- others are told, too
   end
   -- The message has a place in front, where the failure was: in the test, or in what it calls.
   local function on_failure(element, _, message, trace)
     local busted = require "busted"
     failures = failures + 1
     if first then
-      return
+      return nil, true
     end
     local text = shorten(tostring(message))
     local place, rest = text:match "^([^\n:]+:%d+): (.*)$"
@@ -86,6 +87,7 @@ local function handler_of(report, shorten)
     else
       first = place .. ": " .. test .. ": " .. rest
     end
+    return nil, true
   end
   local handler = {}
   function handler.subscribe()
