@@ -1,5 +1,6 @@
 /* Older versions in place of the newest one: when a process starts with a bad source, and when the
  * source names a revision. On a scripted API server and a fake clock. */
+#include "fake_tester.h"
 #include "kept_revisions.h"
 #include "run_scripts.h"
 
@@ -419,6 +420,41 @@ static void test_version_that_is_rolled_back_to_is_the_newest_kept(void **state)
     assert_non_null(strstr(kept.write->body, "\\\"way\\\":\\\"rollback\\\""));
 }
 
+/* ---- its own tests, at a start ---- */
+
+static void begin_tests(struct world *world)
+{
+    struct ml_err err = ML_ERR_INIT;
+    ml_scripts_set_tester(world->scripts, fake_tester_new());
+    assert_int_equal(ml_files_add(&world->source.tests, &ml_files_tests, ML_STR("a_test.lua"),
+                                  ML_STR("-- test"), &err),
+                     0);
+}
+
+static void test_start_tests_what_did_not_run_before(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO(texts_fini) struct texts texts = make_texts();
+    begin_tests(world);
+    tell(world, texts.two, NULL);
+    assert_null(tester.run); /* it is not known yet which version ran */
+    answer_list(world, (const char *[]){texts.one}, 1);
+    fake_tests_end(ML_TESTS_FAIL, "a_test.lua:1: fails");
+    assert_runs(world, "ONE");
+    assert_gauges(world, 1, 1);
+}
+
+static void test_start_tests_nothing_that_ran_before(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO(texts_fini) struct texts texts = make_texts();
+    begin_tests(world);
+    tell(world, texts.one, NULL);
+    answer_list(world, (const char *[]){texts.one}, 1);
+    assert_runs(world, "ONE");
+    assert_int_equal(tester.begun, 0);
+}
+
 #define ROLLBACK_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_kept, tear_down_kept)
 
 /* ---- a start with the guard: the version that ran last is what a new one is compared with ---- */
@@ -476,6 +512,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ROLLBACK_TEST(test_start_with_a_bad_source_runs_the_newest_kept),
+        ROLLBACK_TEST(test_start_tests_what_did_not_run_before),
+        ROLLBACK_TEST(test_start_tests_nothing_that_ran_before),
         ROLLBACK_TEST(test_start_that_learns_late_of_what_is_kept_runs_it_then),
         ROLLBACK_TEST(test_start_passes_over_a_kept_version_that_is_broken),
         ROLLBACK_TEST(test_start_with_a_file_that_cannot_be_read_runs_the_newest_kept),
