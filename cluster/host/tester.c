@@ -109,7 +109,8 @@ static void confine(const char *root, const char *folder, const char *crds)
     (void)!unshare(CLONE_NEWUSER | CLONE_NEWNET);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* new credentials reset it */
     ml_log_init(&log, ml_clock_real(), STDOUT_FILENO, ML_LOG_TEXT, ML_LOG_ERROR);
-    ml_lockdown(&(struct ml_lockdown_opts){.readable = readable, .writable = writable, .log = &log});
+    ml_lockdown(
+        &(struct ml_lockdown_opts){.readable = readable, .writable = writable, .log = &log});
 }
 
 /* The argument of run() in cluster/testing/verdict.lua. */
@@ -325,7 +326,8 @@ static void describe_end(struct ml_buf *out, int status, bool late)
     if (late)
         ml_buf_printf(out, "it has not ended after %d s", WALL_S);
     else if (signo == SIGXCPU)
-        ml_buf_printf(out, "all tests of a version have %d s of CPU time, and it needs more", CPU_S);
+        ml_buf_printf(out, "all tests of a version have %d s of CPU time, and it needs more",
+                      CPU_S);
     else if (signo)
         ml_buf_printf(out, "it ends its process (signal %d)", signo);
     else
@@ -395,7 +397,7 @@ ML_NORETURN static void keep_run(int socket)
 
 /* ---- the helper ---- */
 
-/* What busted is found by, and where temporary files go; all else is wiped. */
+/* They say where busted is, and where temporary files go; all others are wiped. */
 static const char *const kept_variables[] = {
     "PATH", "TMPDIR", "TZ", "LUA_PATH", "LUA_PATH_5_4", "LUA_CPATH", "LUA_CPATH_5_4"};
 

@@ -10,8 +10,8 @@
 
 #include "operator/own_tests.h"
 
-/* Forks the helper: before there are threads, secrets or descriptors that it must not have. NULL: it
- * cannot be forked; `err` says why. */
+/* Forks the helper: to be called before there are threads, secrets or descriptors that it must not
+ * have. NULL: it cannot be forked; `err` says why. */
 struct ml_tester *ml_tester_new(struct ml_err *err);
 /* Returns when the helper has ended, and all that it started. No run may be left. NULL is fine. */
 void ml_tester_free(struct ml_tester *tester);

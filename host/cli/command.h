@@ -66,8 +66,8 @@ extern const struct ml_command ml_command_retry;
 extern const struct ml_command ml_command_status;
 extern const struct ml_command ml_command_why;
 
-/* Runs ml_command_run: `values` are its own. `tester` (borrowed; operator/own_tests.h) runs the tests
- * of scripts; NULL: this binary runs none. */
+/* Runs ml_command_run: `values` are its own. `tester` (borrowed; operator/own_tests.h) runs the
+ * tests of scripts; NULL: this binary runs none. */
 int ml_run_run(void *values, struct ml_tester *tester);
 
 /* Parses argv[1…] and runs the command, or prints its help at --help or -h. Prints errors to stderr

@@ -163,7 +163,7 @@ static char *find_crds(const char *folder)
     return NULL;
 }
 
-/* A kind that the server does not have has no definition either. */
+/* Built-in kinds have no definition, and the world has them. */
 static void want_definitions(struct ml_own_tests *self, const struct ml_declaration *declaration)
 {
     size_t count = 0;

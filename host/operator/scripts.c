@@ -69,7 +69,7 @@ struct ml_scripts {
     struct ml_guard_opts guard;
     struct ml_tester *tester; /* NULL: tests are not run */
     bool told_of_tests;       /* that they are not */
-    size_t running; /* controllers that have not stopped yet */
+    size_t running;           /* controllers that have not stopped yet */
     void (*stopped)(void *context);
     void *stopped_context;
     struct ml_task stopped_task;
@@ -731,8 +731,8 @@ static void entry_on_tested(void *context, enum ml_tests_outcome outcome, const 
         return;
     }
     if (outcome == ML_TESTS_PASS)
-        ml_info(log, "scripts", "the new version passes its own tests", ML_S("source", source->name),
-                ML_S("script", entry->file));
+        ml_info(log, "scripts", "the new version passes its own tests",
+                ML_S("source", source->name), ML_S("script", entry->file));
     else
         ml_warn(log, "scripts", "the tests of a script were not run; it goes live without them",
                 ML_S("source", source->name), ML_ERR_FIELDS(err), ML_S("script", entry->file));

@@ -8,7 +8,7 @@
 
 #define FAILS "a_test.lua:3: one writes TWO: Expected objects to be the same."
 
-static const char *crd;  /* what the server answers for it; NULL: 403; "": 404 */
+static const char *crd; /* what the server answers for it; NULL: 403; "": 404 */
 static int crds_asked;
 
 static void answer_crd(void *context, struct fake_call *call)
