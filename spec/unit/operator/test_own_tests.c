@@ -288,6 +288,24 @@ static void test_own_tests_end_with_the_host(void **state)
     assert_true(stopped);
 }
 
+static void test_own_tests_end_with_their_controller(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO(texts_free) struct texts texts = begin(world);
+    tell(world, texts.two, NULL);
+    assert_non_null(tester.run);
+    world->source.removed = ml_strdup("one");
+    tell(world, texts.two, NULL);
+    accept_all(world);
+    advance(world, ML_NS_PER_S);
+    assert_null(tester.run);
+    assert_int_equal(tester.canceled, 1);
+    assert_string_equal(world->reported, "Normal ControllerRemoved: a.lua: controller one is "
+                                         "removed; moonloop.dev/one was taken off 0 objects; what "
+                                         "stays: 1 objects of Thing, and the objects that they "
+                                         "own");
+}
+
 static void test_own_tests_without_a_tester_are_told_once(void **state)
 {
     struct world *world = *state;
@@ -317,6 +335,7 @@ int main(void)
         OWN_TESTS_TEST(test_own_tests_have_the_definitions_of_the_server),
         OWN_TESTS_TEST(test_own_tests_have_the_definitions_beside_the_folder),
         OWN_TESTS_TEST(test_own_tests_end_with_the_host),
+        OWN_TESTS_TEST(test_own_tests_end_with_their_controller),
         OWN_TESTS_TEST(test_own_tests_without_a_tester_are_told_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
