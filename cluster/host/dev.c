@@ -316,7 +316,7 @@ struct ml_dev {
     struct ml_outbound *outbound; /* what scripts ask by ctx.http */
     struct ml_operator *operator;
     struct ml_inspect *inspect; /* NULL: the socket could not be opened */
-    struct ml_tester *tester; /* of the operator */
+    struct ml_tester *tester;   /* of the operator */
 
     struct dev_manifests *manifests; /* of --apply; one without a path ends them */
     size_t untried_count;            /* of them */

@@ -24,9 +24,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SANITIZED_SHARE 3 /* sanitizers make tests so many times slower */
+#define SANITIZED_SHARE 2 /* sanitizers make tests so many times slower */
 #define CPU_S           (ML_SANITIZED ? SANITIZED_SHARE * ML_TESTS_CPU_S : ML_TESTS_CPU_S)
-#define WALL_S          (6 * CPU_S)
+#define WALL_S          (3 * CPU_S)
 #define MIB             ((size_t)1024 * 1024)
 #define MEMORY_MAX      (2048 * MIB) /* of the process of a run */
 #define FILE_MAX        (64 * MIB)   /* that it writes */

@@ -8,7 +8,7 @@
 #include "operator/files.h"
 #include "state/services.h"
 
-#define ML_TESTS_CPU_S 5 /* of all tests of a version together */
+#define ML_TESTS_CPU_S 10 /* of all tests of a version together */
 
 /* ---- what runs them ---- */
 
