@@ -34,7 +34,7 @@ static int local_fail(int fd, const char *name, int kind, struct ml_err *err)
 int ml_local_listen(const char *name, int *out_fd, struct ml_err *err)
 {
     struct sockaddr_un address;
-    socklen_t len;
+    socklen_t len = 0;
     if (local_address(name, &address, &len, err) < 0)
         return err->kind;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -48,7 +48,7 @@ int ml_local_connect(const char *name, int *out_fd, struct ml_err *err)
 {
     const struct timeval patience = {.tv_sec = LOCAL_TIMEOUT_S};
     struct sockaddr_un address;
-    socklen_t len;
+    socklen_t len = 0;
     if (local_address(name, &address, &len, err) < 0)
         return err->kind;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
