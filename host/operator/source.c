@@ -20,20 +20,18 @@ static struct path_source *path_source_of(struct ml_source *source)
     return ml_container_of(source, struct path_source, source);
 }
 
-/* Of the folder; of that of the file, if it is one. */
+/* Of a folder; a script that is named alone has none. */
 static void path_source_read_tests(struct path_source *self)
 {
     struct ml_source *source = &self->source;
     struct stat info;
     const char *path = source->name;
-    bool is_folder = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-    size_t folder_len = (size_t)(basename(path) - path);
-    free(source->folder);
-    source->folder = is_folder        ? ml_strdup(path)
-                     : folder_len > 0 ? ml_strndup(path, folder_len)
-                                      : ml_strdup(".");
+    free(ml_take(&source->folder));
     ml_files_fini(&source->tests);
     source->tests_trouble = ML_ERR_INIT;
+    if (stat(path, &info) < 0 || !S_ISDIR(info.st_mode))
+        return;
+    source->folder = ml_strdup(path);
     if (ml_files_read(&source->tests, &ml_files_tests, source->folder, &source->tests_trouble) < 0)
         ml_files_fini(&source->tests);
 }

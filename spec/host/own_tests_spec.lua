@@ -132,6 +132,14 @@ describe("A script's own tests", function()
       assert.is_nil(cluster.host:exit_code())
     end)
 
+    it("are not those of a script that is named alone", function()
+      local alone = dev.start { "--pods", "none", "--scripts", folder .. "/copy.lua" }
+      alone:till_said "script is live"
+      put("copy.lua", LOWER)
+      alone:till_said("new version is live", 30)
+      refused_with "copy_test%.lua:12: copy makes words large: "
+    end)
+
     it("of the newest edit count, and end with the host", function()
       put("copy_test.lua", bad "while true do end")
       put("copy.lua", LOWER)
