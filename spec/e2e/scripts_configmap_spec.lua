@@ -230,7 +230,7 @@ describe("A ConfigMap of scripts", function()
   it("is read from any key that ends in .lua, and nothing else of it", function()
     kubectl.configmap(ns, "scripts", {
       ["cnat.lua"] = scripts.cnat_with_image "busybox:1.40",
-      ["cnat_test.lua"] = "this is no Lua",
+      ["cnat.lua.orig"] = "this is no Lua",
       ["README.md"] = "nor is this",
     })
     assert.is_true(probe.till_image(ns, "busybox:1.40") < wait.patient(1))
