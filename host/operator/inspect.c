@@ -68,6 +68,18 @@ static bool is_kind(const struct ml_kind *kind, struct ml_str asked)
             strncasecmp(asked.ptr, kind->plural, asked.len) == 0);
 }
 
+/* The name of the kind that is asked about, if a script declares it; else `asked`. */
+static struct ml_str find_kind(struct ml_controller *const *all, size_t count, struct ml_str asked)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct ml_revision *revision = all[i]->current;
+        for (size_t k = 0; revision && k < revision->declaration->kind_count; k++)
+            if (is_kind(revision->kinds[k], asked))
+                return ml_str_of(revision->kinds[k]->kind);
+    }
+    return asked;
+}
+
 /* ---- how a controller is ---- */
 
 /* Why it begins no run at all; NULL: it does. */
@@ -320,10 +332,10 @@ void ml_inspect_why(const struct ml_services *services, const struct ml_scripts 
     struct history history = {.run_count = 0};
     struct ml_json_writer writer;
     bool found = false;
+    kind = find_kind(all, count, kind);
     for (size_t i = 0; i < count; i++)
         if (all[i]->current && is_kind(ml_revision_kind(all[i]->current), kind)) {
             own[own_count++] = all[i];
-            kind = ml_str_of(ml_revision_kind(all[i]->current)->kind);
             found = found || ml_store_get(ml_revision_store(all[i]->current), key);
         }
     read_journal(services->journal, own, own_count, kind, key, &history);

@@ -102,7 +102,7 @@ static void test_why_tells_who_made_an_object_and_where(void **state)
                "{\"kind\":\"Part\",\"apiVersion\":\"test.dev/v1\",\"metadata\":{\"name\":\"p\","
                "\"namespace\":\"d\",\"resourceVersion\":\"20\"}}");
     ml_loop_poll(world->loop);
-    ML_AUTO_FREE char *answer = ask(world, "part", "d/p");
+    ML_AUTO_FREE char *answer = ask(world, "parts", "d/p");
     assert_at(answer, "writes", "0", "verb", "create");
     assert_at(answer, "writes", "0", "controller", "one");
     assert_at(answer, "writes", "0", "for", "d/a");
