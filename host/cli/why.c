@@ -136,7 +136,8 @@ static int ask_host(const char *pid, struct ml_str path, struct ml_buf *out, str
     close(fd);
     bool cut = answered || failed == ECONNRESET || failed == EPIPE;
     if (cut && answer.len == 0)
-        return ml_err_set(err, ML_EFORBIDDEN, "the host answers its own user and root alone");
+        return ml_err_set(err, ML_EFORBIDDEN,
+                          "the host answers its own user and root alone; run this as one of them");
     if (!answered)
         return ml_err_set(err, ML_EIO, "the host does not answer: %s", strerror(failed));
     const char *text = ml_buf_cstr(&answer), *body = strstr(text, "\r\n\r\n");
