@@ -15,6 +15,10 @@ local NODE, API_PORT = "10.244.0.1", 6443 -- the API server's endpoint
 M.RESOLVER = "10.0.0.10" -- address of the Service kube-dns
 local DNS_PORT = 53
 
+-- How long a pod's network stays when its last process has ended. The kernel drops packets that are under way when a
+-- network goes, and on a busy machine these are the ends of connections: a client would wait for minutes.
+local LINGER_SECONDS = 3
+
 
 --- @param server table the API server
 --- @param options table
@@ -62,13 +66,16 @@ function M:enter(pod)
 end
 
 
---- No container of the pod runs any more, nor will: its network goes, but its address stays its own.
+--- No container of the pod runs any more, nor will: its network goes soon, but its address stays its own.
 function M:leave(pod)
   local own = self.pods[pod.metadata.uid]
   if own and own.namespace then
     self.ports:remove(pod.metadata.uid)
-    own.namespace:close()
+    local namespace = own.namespace
     own.namespace = nil
+    host.after(LINGER_SECONDS, function()
+      namespace:close()
+    end)
   end
 end
 

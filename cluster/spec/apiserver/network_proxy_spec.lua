@@ -5,6 +5,7 @@ local CORE = "/api/v1/namespaces/default"
 local SLICES = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
 
 local listening, taken -- "ADDRESS:PORT" → options; set of those that cannot be had
+local namespaces -- by address, of pods whose network is there
 
 
 local function listen(options)
@@ -14,6 +15,12 @@ local function listen(options)
   end
   listening[where] = options
   return { close = function() listening[where] = nil end }
+end
+
+
+local function open_namespace(address)
+  namespaces[address] = true
+  return { close = function() namespaces[address] = nil end }
 end
 
 
@@ -29,23 +36,25 @@ end
 
 
 describe("In a network of pods' own", function()
-  local addresses, cluster, machine_ports, proxy
+  local addresses, cluster, machine_ports, network, proxy
 
   setup(function()
-    package.loaded["cluster.network"] = { listen = listen }
+    package.loaded["cluster.network"] = { listen = listen, pod = open_namespace }
     addresses = require "cluster.apiserver.network.pod_ip_allocator"
     machine_ports = require "cluster.apiserver.network.machine_ports"
+    network = require "cluster.apiserver.network"
     proxy = require "cluster.apiserver.network.proxy"
   end)
 
   teardown(function()
     package.loaded["cluster.network"] = nil
+    package.loaded["cluster.apiserver.network"] = nil
     package.loaded["cluster.apiserver.network.machine_ports"] = nil
     package.loaded["cluster.apiserver.network.proxy"] = nil
   end)
 
   before_each(function()
-    listening, taken = {}, {}
+    listening, taken, namespaces = {}, {}, {}
     cluster = testserver.new()
   end)
 
@@ -162,6 +171,20 @@ describe("In a network of pods' own", function()
     assert.same({ "10.244.0.6:8080" }, targets("127.0.0.1:8080", { "127.0.0.1" }))
     ports:remove "b"
     assert.same({}, places())
+  end)
+
+  it("the network of a pod that has ended stays until its connections have ended", function()
+    local pods = network.new(cluster.server, { api = { address = "127.0.0.1", port = 1 } })
+    local web = pod("web", { { containerPort = 8080 } })
+    assert.equal("10.244.0.2", pods:address(web))
+    assert.truthy(pods:enter(web))
+    pods:forget(web)
+    assert.same({}, places())
+    assert.same({ ["10.244.0.2"] = true }, namespaces)
+    cluster:pass(2)
+    assert.same({ ["10.244.0.2"] = true }, namespaces)
+    cluster:pass(2)
+    assert.same({}, namespaces)
   end)
 
   it("addresses are given once, and come round as late as they can", function()
