@@ -645,8 +645,9 @@ type_of {
 type_of {
   name = "Rollout", list = "rollout",
   {
-    "mode?", '"guarded"|"immediate"', '`"guarded"`: a version that would do harm is held or refused. `"immediate"`: '
-      .. "each version takes over.", example = 'mode = "guarded"',
+    "mode?", '"guarded"|"immediate"|"plan"', '`"guarded"`: a version that would do harm is held or refused. '
+      .. '`"immediate"`: each version takes over. `"plan"`: a version that would change anything is held, too.',
+    example = 'mode = "plan"',
   },
   {
     "max_deletes?", "integer", "A version that would delete more objects than this, and more than "
@@ -737,7 +738,7 @@ type_of {
       .. "run read the changed fields or not.",
   },
   {
-    "rollout?", "moonloop.Rollout", "How much harm the next version may do: "
+    "rollout?", 'moonloop.Rollout|"guarded"|"immediate"|"plan"', "How much harm the next version may do: a mode, or "
       .. "[limits](changing.md#limits). It is asked of the version that runs, not of the one that takes over.",
   },
 }

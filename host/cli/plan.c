@@ -17,7 +17,6 @@
 #define LOOK_NS       (200 * ML_NS_PER_MS)
 #define SAMPLES       5  /* of one verb and kind, in text */
 #define FIELDS        10 /* of one object, likewise */
-#define VALUE_LEN_MAX 60
 
 struct values {
     struct ml_api_opts api;
@@ -132,9 +131,6 @@ static void work_fini(struct work *work)
 
 /* ---- telling it ---- */
 
-static const char *const verbs[] = {
-    [ML_PLAN_CREATE] = "create", [ML_PLAN_CHANGE] = "change", [ML_PLAN_DELETE] = "delete"};
-
 static const char *const notes[] = {
     [ML_PLAN_FAILS] = "fails", [ML_PLAN_UNKNOWN] = "unknown", [ML_PLAN_ENDLESS] = "endless"};
 
@@ -154,7 +150,7 @@ static void put_change(struct ml_json_writer *json, const struct ml_plan_change 
 {
     struct ml_str ns = ml_key_namespace(change->key);
     ml_json_begin_object(json);
-    ml_json_put_string(json, "verb", ml_str_of(verbs[change->verb]));
+    ml_json_put_string(json, "verb", ml_str_of(ml_plan_verbs[change->verb]));
     ml_json_put_string(json, "apiVersion", ml_str_of(change->kind->api_version));
     ml_json_put_string(json, "kind", ml_str_of(change->kind->kind));
     if (ns.len > 0)
@@ -238,26 +234,14 @@ struct printed_fields {
     size_t count;
 };
 
-static void append_value(struct ml_buf *line, struct ml_str value)
-{
-    if (value.len == 0)
-        ml_buf_puts(line, "nothing");
-    else
-        ml_buf_printf(line, ML_STR_FMT "%s", ML_STR_ARG(ml_str_head(value, VALUE_LEN_MAX)),
-                      value.len > VALUE_LEN_MAX ? "…" : "");
-}
-
 static void print_field(void *context, struct ml_str field, struct ml_str from, struct ml_str to)
 {
     struct printed_fields *fields = context;
     ML_AUTO(ml_buf_fini) struct ml_buf line = ML_BUF_INIT;
     if (fields->count++ >= FIELDS)
         return;
-    ml_buf_printf(&line, "      " ML_STR_FMT ": ", ML_STR_ARG(field));
-    append_value(&line, from);
-    ml_buf_puts(&line, " → ");
-    append_value(&line, to);
-    ml_print_line(stdout, "%s", ml_buf_cstr(&line));
+    ml_plan_append_difference(&line, field, from, to);
+    ml_print_line(stdout, "      %s", ml_buf_cstr(&line));
 }
 
 static void print_change(const struct ml_plan_change *change)
@@ -277,7 +261,7 @@ static void print_group(const struct ml_plan *plan, const struct group *group)
     size_t count = 0, cursor = 0;
     while (ml_plan_next_change(plan, &cursor, &change))
         count += change.verb == group->verb && change.kind == group->kind;
-    ml_print_line(stdout, "  %s %zu %s", verbs[group->verb], count, group->kind->kind);
+    ml_print_line(stdout, "  %s %zu %s", ml_plan_verbs[group->verb], count, group->kind->kind);
     count = cursor = 0;
     while (ml_plan_next_change(plan, &cursor, &change)) {
         bool belongs = change.verb == group->verb && change.kind == group->kind;

@@ -73,7 +73,7 @@ static const struct ml_option options[] = {
      ML_OPTION_TEXT, offsetof(struct run, opts.http_proxy)},
     {"--http-ca-file", "FILE", "authority of these servers; default: the system's", ML_OPTION_TEXT,
      offsetof(struct run, opts.http_ca_file)},
-    {"--rollout", "guarded|immediate",
+    {"--rollout", "guarded|immediate|plan",
      "new versions that would do harm wait for approval; default guarded", ML_OPTION_TEXT,
      offsetof(struct run, opts.rollout)},
     {"--rollout-max-deletes", "N", "hold what would delete more objects than this; default 10",

@@ -75,7 +75,8 @@ struct moonloop_opts {
      * two deaths in a row. Default: nothing is recorded. */
     const char *state_dir;
     /* How a new version of a script takes over: "guarded" (default), when what it would do to the
-     * objects in the cache is harmless, else somebody has to approve it; or "immediate". */
+     * objects in the cache is harmless, else somebody has to approve it; "plan", when that is
+     * nothing; or "immediate". */
     const char *rollout;
     const struct moonloop_rollout_limits *rollout_limits; /* default: as initialized */
     /* Runs the tests beside the scripts (host/operator/own_tests.h), for a program that has a

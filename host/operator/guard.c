@@ -1,40 +1,66 @@
 /* Judges a plan by its numbers. */
 #include "operator/guard.h"
 
+#define GROUPS_MAX 12 /* that are told */
+
+/* The changes of one verb to one kind. */
+struct group {
+    size_t count;
+    struct ml_plan_change first;
+};
+
 /* The numbers of a plan. */
 struct counted {
     size_t objects, tried;
-    size_t deletes, fails, endless;
+    size_t deletes, fails, unknown, endless;
     struct ml_plan_change deleted; /* the first one */
-    struct ml_plan_note failed, endlessly;
+    struct ml_plan_note failed, unanswered, endlessly;
+    struct group groups[GROUPS_MAX];
+    size_t group_count, ungrouped;
 };
+
+static void count_in_group(struct counted *counted, const struct ml_plan_change *change)
+{
+    size_t i = 0;
+    while (i < counted->group_count && (counted->groups[i].first.verb != change->verb ||
+                                        counted->groups[i].first.kind != change->kind))
+        i++;
+    if (i == GROUPS_MAX) {
+        counted->ungrouped++;
+        return;
+    }
+    if (i == counted->group_count)
+        counted->groups[counted->group_count++].first = *change;
+    counted->groups[i].count++;
+}
+
+/* Returns how many there are; `first` has the first one. */
+static size_t count_notes(const struct ml_plan *plan, enum ml_plan_notes which,
+                          struct ml_plan_note *first)
+{
+    struct ml_plan_note note;
+    size_t count = 0;
+    for (; ml_plan_note(plan, which, count, &note); count++)
+        if (count == 0)
+            *first = note;
+    return count;
+}
 
 static struct counted count(const struct ml_plan *plan)
 {
     struct counted counted = {0};
     struct ml_plan_change change;
-    struct ml_plan_note note;
     size_t cursor = 0;
     counted.objects = ml_plan_objects(plan, &counted.tried);
-    while (ml_plan_next_change(plan, &cursor, &change))
+    while (ml_plan_next_change(plan, &cursor, &change)) {
+        count_in_group(&counted, &change);
         if (change.verb == ML_PLAN_DELETE && counted.deletes++ == 0)
             counted.deleted = change;
-    for (; ml_plan_note(plan, ML_PLAN_FAILS, counted.fails, &note); counted.fails++)
-        if (counted.fails == 0)
-            counted.failed = note;
-    for (; ml_plan_note(plan, ML_PLAN_ENDLESS, counted.endless, &note); counted.endless++)
-        if (counted.endless == 0)
-            counted.endlessly = note;
+    }
+    counted.fails = count_notes(plan, ML_PLAN_FAILS, &counted.failed);
+    counted.unknown = count_notes(plan, ML_PLAN_UNKNOWN, &counted.unanswered);
+    counted.endless = count_notes(plan, ML_PLAN_ENDLESS, &counted.endlessly);
     return counted;
-}
-
-bool ml_guard_mode_parse(const char *text, enum ml_rollout_mode *out)
-{
-    bool guarded = strcmp(text, "guarded") == 0;
-    if (!guarded && strcmp(text, "immediate") != 0)
-        return false;
-    *out = guarded ? ML_ROLLOUT_GUARDED : ML_ROLLOUT_IMMEDIATE;
-    return true;
 }
 
 static int first_set(int declared, int otherwise)
@@ -82,6 +108,70 @@ static void begin_words(const struct ml_plan *plan, const struct counted *counte
         ml_buf_printf(words, "(tried for %zu of %zu objects) ", counted->tried, counted->objects);
 }
 
+/* A field of the first change of a group; the others are counted. */
+struct told_field {
+    struct ml_buf *words;
+    size_t count;
+};
+
+static void tell_field(void *context, struct ml_str field, struct ml_str from, struct ml_str to)
+{
+    struct told_field *told = context;
+    if (told->count++ > 0)
+        return;
+    ml_buf_puts(told->words, ": ");
+    ml_plan_append_difference(told->words, field, from, to);
+}
+
+/* "change 75 Service (the first: default/s02: spec.type: "ClusterIP" → nothing)" */
+static void append_group(struct ml_buf *words, const struct group *group)
+{
+    const struct ml_plan_change *first = &group->first;
+    struct told_field told = {words, 0};
+    ml_buf_printf(words, "%s %zu %s (the first: " ML_STR_FMT "%s%s", ml_plan_verbs[first->verb],
+                  group->count, first->kind->kind, ML_STR_ARG(first->key), first->why ? ": " : "",
+                  first->why ? first->why : "");
+    if (first->verb == ML_PLAN_CHANGE)
+        ml_plan_differences(first, tell_field, &told);
+    if (told.count > 1)
+        ml_buf_printf(words, " and %zu more fields", told.count - 1);
+    ml_buf_puts(words, ")");
+}
+
+/* The worst first. */
+static void append_changes(struct ml_buf *words, const struct counted *counted)
+{
+    static const enum ml_plan_verb order[] = {ML_PLAN_DELETE, ML_PLAN_CHANGE, ML_PLAN_CREATE};
+    const char *before = "would ";
+    if (counted->group_count == 0)
+        ml_buf_puts(words, "would change nothing that is known");
+    for (size_t i = 0; i < ML_COUNT(order); i++)
+        for (size_t k = 0; k < counted->group_count; k++) {
+            if (counted->groups[k].first.verb != order[i])
+                continue;
+            ml_buf_puts(words, before);
+            append_group(words, &counted->groups[k]);
+            before = ", ";
+        }
+    if (counted->ungrouped > 0)
+        ml_buf_printf(words, ", and %zu more changes", counted->ungrouped);
+}
+
+static void append_notes(struct ml_buf *words, const char *what, size_t count, size_t tried,
+                         const struct ml_plan_note *first)
+{
+    if (count > 0)
+        ml_buf_printf(words, "; %s for %zu of %zu objects (the first: %s: %s)", what, count, tried,
+                      first->key, first->text);
+}
+
+/* Is it certain that the revision does what the one before does? */
+static bool changes_nothing(const struct counted *counted)
+{
+    return counted->group_count == 0 && counted->fails == 0 && counted->unknown == 0 &&
+           counted->tried == counted->objects;
+}
+
 static enum ml_guard_verdict hold(const struct ml_plan *plan, struct ml_buf *words,
                                   struct ml_err *err)
 {
@@ -122,6 +212,12 @@ enum ml_guard_verdict ml_guard_judge(const struct ml_plan *plan, const struct ml
                       "would write without end for %zu of %zu objects: each run changes what the "
                       "one before has made; the first: %s",
                       counted.endless, counted.tried, counted.endlessly.key);
+        return hold(plan, &words, err);
+    }
+    if (limits->mode == ML_ROLLOUT_PLAN && !changes_nothing(&counted)) {
+        append_changes(&words, &counted);
+        append_notes(&words, "fails", counted.fails, counted.tried, &counted.failed);
+        append_notes(&words, "is not known", counted.unknown, counted.tried, &counted.unanswered);
         return hold(plan, &words, err);
     }
     return ML_GUARD_PASSES;

@@ -1,6 +1,6 @@
 /* L6 operator. The guard before a revision goes live: judges what its plan says (plan.h). A
- * revision that would do harm is held until somebody approves it; one that fails where the one that
- * works now does not, is refused. */
+ * revision that would do harm, or in the mode `plan` anything, is held until somebody approves it;
+ * one that fails where the one that works now does not, is refused. */
 #pragma once
 
 #include "operator/plan.h"
@@ -23,9 +23,6 @@ struct ml_guard_opts {
     {                                                                                              \
         .rollout = {ML_ROLLOUT_GUARDED, 10, 5, 20}, .sample = 500                                  \
     }
-
-/* False: it is not the name of a mode. */
-ML_NODISCARD bool ml_guard_mode_parse(const char *text, enum ml_rollout_mode *out);
 
 /* How the version after one of this declaration (NULL: it says nothing) takes over: as each field
  * of that says, else the mode of the source, else the process. */

@@ -157,8 +157,8 @@ static int opts_guard(const struct moonloop_opts *opts, struct ml_guard_opts *ou
                                               given->max_deletes_percent,
                                               given->max_failures_percent},
                                   .sample = given->sample};
-    if (opts->rollout && !ml_guard_mode_parse(opts->rollout, &out->rollout.mode))
-        return ml_err_set(err, ML_EINVALID, "--rollout %s: expected guarded or immediate",
+    if (opts->rollout && !ml_rollout_mode_parse(ml_str_of(opts->rollout), &out->rollout.mode))
+        return ml_err_set(err, ML_EINVALID, "--rollout %s: expected " ML_ROLLOUT_MODES,
                           opts->rollout);
     return 0;
 }

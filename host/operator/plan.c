@@ -8,6 +8,10 @@
 
 #define RUNS_MAX         4 /* of one object */
 #define SERVER_READS_MAX 500
+#define VALUE_LEN_MAX    60 /* for people */
+
+const char *const ml_plan_verbs[ML_PLAN_VERBS] = {
+    [ML_PLAN_CREATE] = "create", [ML_PLAN_CHANGE] = "change", [ML_PLAN_DELETE] = "delete"};
 
 struct note {
     char *key, *text;
@@ -604,6 +608,24 @@ void ml_plan_differences(const struct ml_plan_change *change, ml_json_differs *d
     ml_json_differences(change->before ? ml_buf_str(&before) : ML_STR("{\"metadata\":{}}"),
                         change->after ? ml_buf_str(&after) : ML_STR("{\"metadata\":{}}"),
                         on_difference, &comparison);
+}
+
+static void append_value(struct ml_buf *out, struct ml_str value)
+{
+    if (value.len == 0)
+        ml_buf_puts(out, "nothing");
+    else
+        ml_buf_printf(out, ML_STR_FMT "%s", ML_STR_ARG(ml_str_head(value, VALUE_LEN_MAX)),
+                      value.len > VALUE_LEN_MAX ? "…" : "");
+}
+
+void ml_plan_append_difference(struct ml_buf *out, struct ml_str field, struct ml_str from,
+                               struct ml_str to)
+{
+    ml_buf_printf(out, ML_STR_FMT ": ", ML_STR_ARG(field));
+    append_value(out, from);
+    ml_buf_puts(out, " → ");
+    append_value(out, to);
 }
 
 static void on_any_difference(void *context, struct ml_str field ML_UNUSED,

@@ -46,7 +46,9 @@ size_t ml_plan_objects(const struct ml_plan *plan, size_t *out_tried);
 /* The objects in the cache whose owner reference controls them for one that was tried. */
 size_t ml_plan_owned(const struct ml_plan *plan);
 
-enum ml_plan_verb { ML_PLAN_CREATE, ML_PLAN_CHANGE, ML_PLAN_DELETE };
+enum ml_plan_verb { ML_PLAN_CREATE, ML_PLAN_CHANGE, ML_PLAN_DELETE, ML_PLAN_VERBS };
+
+extern const char *const ml_plan_verbs[ML_PLAN_VERBS]; /* "create", … */
 
 struct ml_plan_change {
     enum ml_plan_verb verb;
@@ -64,6 +66,9 @@ bool ml_plan_next_change(const struct ml_plan *plan, size_t *cursor, struct ml_p
  * metadata that the server sets. The values of Secrets are replaced by "(hidden)". */
 void ml_plan_differences(const struct ml_plan_change *change, ml_json_differs *differs,
                          void *context);
+/* Such a difference for people, "spec.replicas: 3 → nothing"; long values are cut. */
+void ml_plan_append_difference(struct ml_buf *out, struct ml_str field, struct ml_str from,
+                               struct ml_str to);
 
 /* A remark about the runs for one object. */
 struct ml_plan_note {

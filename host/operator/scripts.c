@@ -699,7 +699,7 @@ static bool entry_begin_plan(struct entry *entry)
         .context = entry,
     };
     if (ml_plan_new(&opts, &entry->plan, &err) == 0) {
-        if (entry_rollout(entry, ml_plan_predecessor(entry->plan)).mode == ML_ROLLOUT_GUARDED)
+        if (entry_rollout(entry, ml_plan_predecessor(entry->plan)).mode != ML_ROLLOUT_IMMEDIATE)
             return true;
         ml_plan_free(ml_take(&entry->plan));
         return false;
@@ -883,11 +883,11 @@ static bool source_follow_rollout(struct ml_source *self)
     free(self->rollout_seen);
     self->rollout_seen = ml_strdup(is);
     self->mode = ML_ROLLOUT_UNSET;
-    if (!*is || ml_guard_mode_parse(is, &self->mode))
+    if (!*is || ml_rollout_mode_parse(ml_str_of(is), &self->mode))
         return true;
     self->mode = ML_ROLLOUT_GUARDED;
     ML_AUTO_FREE char *note = ml_asprintf(
-        ML_ROLLOUT_ANNOTATION ": expected guarded or immediate, got '%s'; new versions are guarded",
+        ML_ROLLOUT_ANNOTATION ": expected " ML_ROLLOUT_MODES ", got '%s'; new versions are guarded",
         is);
     ml_warn(self->scripts->services->log, "scripts", "the annotation for the rollout is not known",
             ML_S("source", self->name), ML_S("error", note));

@@ -472,15 +472,28 @@ ML_RAISES static int rollout_number(lua_State *L, int rollout, const char *field
     return (int)number;
 }
 
+bool ml_rollout_mode_parse(struct ml_str name, enum ml_rollout_mode *out)
+{
+    static const char *const names[] = {[ML_ROLLOUT_IMMEDIATE] = "immediate",
+                                        [ML_ROLLOUT_GUARDED] = "guarded",
+                                        [ML_ROLLOUT_PLAN] = "plan"};
+    for (size_t i = ML_ROLLOUT_UNSET + 1; i < ML_COUNT(names); i++) {
+        if (!ml_str_is(name, names[i]))
+            continue;
+        *out = (enum ml_rollout_mode)i;
+        return true;
+    }
+    return false;
+}
+
 ML_RAISES static enum ml_rollout_mode rollout_mode(lua_State *L, int rollout)
 {
+    enum ml_rollout_mode mode = ML_ROLLOUT_UNSET;
     bool is_set = script_push_field(L, rollout, "mode") != LUA_TNIL;
-    struct ml_str mode = script_str(L, -1);
-    bool immediate = ml_str_is(mode, "immediate");
-    if (is_set && !immediate && !ml_str_is(mode, "guarded"))
+    if (is_set && !ml_rollout_mode_parse(script_str(L, -1), &mode))
         refuse_definition(L, "rollout");
     lua_pop(L, 1);
-    return !is_set ? ML_ROLLOUT_UNSET : immediate ? ML_ROLLOUT_IMMEDIATE : ML_ROLLOUT_GUARDED;
+    return mode;
 }
 
 ML_RAISES static void declare_rollout(lua_State *L, int definition)

@@ -77,11 +77,18 @@ struct ml_script_webhooks {
 
 #define ML_REVISION_LEN 8
 
+/* How a version takes over from the one before. */
 enum ml_rollout_mode {
     ML_ROLLOUT_UNSET,     /* of a declaration or a source: it does not say */
     ML_ROLLOUT_IMMEDIATE, /* at once */
     ML_ROLLOUT_GUARDED,   /* when the plan of what it would do is harmless (operator/guard.h) */
+    ML_ROLLOUT_PLAN,      /* when that plan changes nothing, or somebody has approved it */
 };
+
+#define ML_ROLLOUT_MODES "guarded, immediate or plan"
+
+/* By its name, as scripts, sources and flags have it. False: no mode is called so. */
+ML_NODISCARD bool ml_rollout_mode_parse(struct ml_str name, enum ml_rollout_mode *out);
 
 #define ML_ROLLOUT_DELETES_MAX 1000000
 

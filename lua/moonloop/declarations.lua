@@ -135,7 +135,8 @@ function M.metrics(declaration)
 end
 
 
--- The largest value of each.
+-- Modes, and the largest value of each limit.
+local ROLLOUT_MODES = { guarded = true, immediate = true, plan = true }
 local ROLLOUT_MAX = { { "max_deletes", 1000000 }, { "max_deletes_percent", 100 }, { "max_failures_percent", 100 } }
 
 
@@ -145,8 +146,10 @@ local ROLLOUT_MAX = { { "max_deletes", 1000000 }, { "max_deletes_percent", 100 }
 function M.rollout(declaration)
   if declaration == nil then
     return {}
+  elseif type(declaration) == "string" then
+    declaration = { mode = declaration }
   elseif type(declaration) ~= "table" or host.is_kind(declaration) then
-    return nil, ("rollout: expected a table, as in { max_deletes = 10 }, got a %s"):format(type(declaration))
+    return nil, ("rollout: expected a mode, or a table as { max_deletes = 10 }, got a %s"):format(type(declaration))
   end
   local rollout = host.copy(declaration)
   local problem = names.unknown(rollout, fields.rollout)
@@ -154,8 +157,8 @@ function M.rollout(declaration)
     return nil, "rollout: " .. problem
   end
   local mode = rollout.mode
-  if mode ~= nil and mode ~= "guarded" and mode ~= "immediate" then
-    return nil, ('rollout: mode: expected "guarded" or "immediate", got %s'):format(
+  if mode ~= nil and not ROLLOUT_MODES[mode] then
+    return nil, ('rollout: mode: expected "guarded", "immediate" or "plan", got %s'):format(
       type(mode) == "string" and ("'%s'"):format(names.text(mode)) or "a " .. type(mode))
   end
   for _, limit in ipairs(ROLLOUT_MAX) do

@@ -416,6 +416,42 @@ describe("A script that is changed", function()
     till_parts(0)
   end)
 
+  -- All of it with --rollout immediate: the field wins.
+  it("waits for approval with whatever it would change in the mode plan, after a kill too", function()
+    local waiting = scripts.edited(PARTS, 'name = "parts",', 'name = "parts", rollout = "plan",')
+    kubectl.configmap(ns, "scripts", { ["parts.lua"] = waiting })
+    moonloop:till_log { msg = "new version is live" }
+    make_widgets(2)
+    till_parts(6)
+    local good = live_revision()
+    till_kept(good)
+    kubectl.configmap(ns, "scripts", { ["parts.lua"] = waiting .. "-- nothing else\n" })
+    wait.till("another revision", 10, function()
+      local now = live_revision()
+      return now ~= good and now, now
+    end)
+    good = live_revision()
+    till_kept(good)
+    local other = scripts.edited(waiting, "for i = 1, 3 do", "for i = 1, 2 do")
+    other = scripts.edited(other, "data = { said = widget.spec.say }", 'data = { said = "x" }')
+    kubectl.configmap(ns, "scripts", { ["parts.lua"] = other })
+    local does = 'would delete 2 ConfigMap %(the first: [^:]+/w01%-3: no longer returned by parts.lua:%d+%), '
+      .. 'change 4 ConfigMap %(the first: [^:]+: data.said: "one" → "x"%);'
+    assert.matches(does, moonloop:till_log({ msg = HELD }).error)
+    moonloop:kill()
+    start "changing-again"
+    local why = moonloop:till_log({ msg = HELD }).error
+    assert.matches(does, why)
+    assert.equal(good, live_revision())
+    assert.same({ 6, { one = true } }, { parts() })
+    annotate("ConfigMap", "scripts", "approve", why:match "approve: (%x+)")
+    till_parts(4)
+    wait.till("the new text", 10, function()
+      local _, said = parts()
+      return said.x and not said.one, cjson.encode(said)
+    end)
+  end)
+
   it("is guarded or not as its ConfigMap says", function()
     moonloop:stop()
     restart_guarded "guarded"
@@ -425,7 +461,7 @@ describe("A script that is changed", function()
     kubectl.configmap(ns, "scripts", { ["parts.lua"] = INVERTED })
     till_held(moonloop)
     annotate("ConfigMap", "scripts", "rollout", "imediate")
-    cluster.till_event(ns, "ConfigMap", "scripts", "RolloutUnknown", "expected guarded or immediate, got 'imediate'")
+    cluster.till_event(ns, "ConfigMap", "scripts", "RolloutUnknown", "expected guarded, immediate or plan, got 'imediate'")
     moonloop:till_log { msg = "the annotation for the rollout is not known" }
     assert.equal(3 * WIDGETS, (parts()))
     annotate("ConfigMap", "scripts", "rollout", "immediate")

@@ -77,7 +77,7 @@ describe("moonloop", function()
     { "another percentage", { "run", "--scripts", "x", "--rollout-max-failures-percent", "x" },
       "--rollout-max-failures-percent x: expected a whole number" },
     { "a rollout that there is not", { "run", "--scripts", "x", "--rollout", "canary" },
-      "--rollout canary: expected guarded or immediate" },
+      "--rollout canary: expected guarded, immediate or plan" },
     { "seconds that are none", { "run", "--drain-seconds", "-1" }, "--drain-seconds -1: expected seconds" },
     { "a log format that is none", { "run", "--log-format", "xml" }, "expected json or text" },
     { "a log level that is none", { "run", "--log-level", "loud" }, "expected debug, info, warn or error" },

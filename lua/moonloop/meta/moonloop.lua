@@ -191,8 +191,9 @@ error "moonloop/meta is for editors; require 'moonloop' instead"
 ---@field object_selector? moonloop.LabelSelector Only objects with these labels.
 
 ---@class moonloop.Rollout
---- `"guarded"`: a version that would do harm is held or refused. `"immediate"`: each version takes over.
----@field mode? "guarded"|"immediate"
+--- `"guarded"`: a version that would do harm is held or refused. `"immediate"`: each version takes over. `"plan"`: a
+--- version that would change anything is held, too.
+---@field mode? "guarded"|"immediate"|"plan"
 --- A version that would delete more objects than this, and more than `max_deletes_percent`, is held; 0 to 1000000.
 ---@field max_deletes? integer
 ---@field max_deletes_percent? integer In a hundred of the objects that the tried ones own; 0 to 100.
@@ -244,9 +245,9 @@ error "moonloop/meta is for editors; require 'moonloop' instead"
 --- `"all"`: every change of an owned or watched object calls `reconcile`, whether the last run read the changed
 --- fields or not.
 ---@field wakes? "all"
---- How much harm the next version may do: limits. It is asked of the version that runs, not of the one that takes
---- over.
----@field rollout? moonloop.Rollout
+--- How much harm the next version may do: a mode, or limits. It is asked of the version that runs, not of the one
+--- that takes over.
+---@field rollout? moonloop.Rollout|"guarded"|"immediate"|"plan"
 
 ---@alias moonloop.MetricType
 ---| "counter"

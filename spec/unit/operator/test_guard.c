@@ -401,6 +401,10 @@ static void test_mode_is_of_the_controller_then_the_source_then_the_process(void
         {"", "guarded", ML_ROLLOUT_IMMEDIATE, true},
         {"", NULL, ML_ROLLOUT_IMMEDIATE, false},
         {"mode = 'guarded'", "guarded", ML_ROLLOUT_UNSET, false},
+        {"mode = 'plan'", "immediate", ML_ROLLOUT_IMMEDIATE, true},
+        {"", "plan", ML_ROLLOUT_IMMEDIATE, true},
+        {"", NULL, ML_ROLLOUT_PLAN, true},
+        {"mode = 'plan'", "plan", ML_ROLLOUT_UNSET, false},
     };
     for (size_t i = 0; i < ML_COUNT(rows); i++) {
         void *opened;
@@ -435,11 +439,87 @@ static void test_mode_that_is_not_known_is_told_and_guards(void **state)
     world->source.rollout = ml_strdup("canary");
     tell(world, idle, NULL);
     assert_reported(world,
-                    "Warning RolloutUnknown: moonloop.dev/rollout: expected guarded or "
-                    "immediate, got 'canary'; new versions are guarded",
+                    "Warning RolloutUnknown: moonloop.dev/rollout: expected guarded, immediate "
+                    "or plan, got 'canary'; new versions are guarded",
                     "");
     assert_held(world, true);
     assert_int_equal(unit_count(world->log.fd, "for the rollout is not known"), 1);
+}
+
+/* ---- the mode plan ---- */
+
+static void test_in_the_mode_plan_each_change_waits_for_approval(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *things = NULL;
+    const char *body = "if thing.metadata.name == 't00' then " DELETES "\n"
+                       "elseif thing.metadata.name == 't11' then error('broken')\n"
+                       "elseif thing.metadata.name > 't08' then\n"
+                       "  return { status = { ok = true } } end";
+    start_with(world, &things, 0, "mode = 'plan'");
+    offer(world, body);
+    assert_reported(world, "Warning ScriptHeld: a.lua: revision ",
+                    " would delete 1 Part (the first: d/t00: ctx.delete at a.lua:8), change 3 "
+                    "Thing (the first: d/t09: status: nothing → {\"ok\":true}); fails for 1 of 12 "
+                    "objects (the first: d/t11: a.lua:9: broken); edit the script, or let it go "
+                    "by the annotation moonloop.dev/approve: ");
+    assert_gauges(world, 0, 1);
+    assert_int_equal(world->write_count, 0);
+    world->source.approved = ml_strdup(revision_in(world->reported));
+    offer(world, body);
+    assert_gauges(world, 0, 0);
+    assert_true(world->write_count > 0);
+    accept_all(world);
+}
+
+static void test_in_the_mode_plan_a_change_that_deletes_nothing_waits_too(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *things = NULL;
+    set_guard(world, ML_ROLLOUT_PLAN);
+    start(world, &things, 0);
+    offer(world, "if thing.metadata.name == 't05' then return { status = { ok = true } } end");
+    assert_reported(world, "Warning ScriptHeld: ", " would change 1 Thing (the first: d/t05: ");
+    assert_gauges(world, 0, 1);
+}
+
+static void test_in_the_mode_plan_a_version_that_changes_nothing_is_live(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *things = NULL;
+    set_guard(world, ML_ROLLOUT_PLAN);
+    start(world, &things, 0);
+    offer(world, "-- another");
+    assert_live(world, "one");
+    assert_gauges(world, 0, 0);
+}
+
+/* Others may be changed than those that were tried. */
+static void test_in_the_mode_plan_a_sample_waits_for_approval(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *things = NULL;
+    struct ml_guard_opts guard = ML_GUARD_OPTS_DEFAULT;
+    guard.rollout.mode = ML_ROLLOUT_PLAN;
+    guard.sample = 11;
+    ml_scripts_set_guard(world->scripts, &guard);
+    start(world, &things, 0);
+    offer(world, "-- another");
+    assert_reported(world, "Warning ScriptHeld: ",
+                    " (tried for 11 of 12 objects) would change nothing that is known; edit ");
+    assert_gauges(world, 0, 1);
+}
+
+/* The limits hold as in the mode guarded. */
+static void test_in_the_mode_plan_a_version_that_fails_is_refused(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *things = NULL;
+    set_guard(world, ML_ROLLOUT_PLAN);
+    start(world, &things, 0);
+    offer(world, "error('broken')");
+    assert_reported(world, "Warning ScriptRefused: ", "fails for 12 of 12 objects");
+    assert_gauges(world, 1, 0);
 }
 
 /* ---- while the plan is made ---- */
@@ -508,6 +588,23 @@ static void test_version_may_be_let_go_while_its_plan_is_made(void **state)
     }
 }
 
+/* It asks the server more often than a plan may. */
+static void test_in_the_mode_plan_what_is_not_known_waits_for_approval(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *idle = using("");
+    ML_AUTO_FREE char *asks = using("for i = 0, 100 do ctx.get(Use, 'x' .. i) end");
+    set_guard(world, ML_ROLLOUT_PLAN);
+    tell(world, idle, NULL);
+    assert_live(world, "one");
+    tell(world, asks, NULL);
+    end_plan(world);
+    assert_reported(world, "Warning ScriptHeld: ",
+                    " would change nothing that is known; is not known for 1 of 1 objects (the "
+                    "first: d/a: ");
+    assert_gauges(world, 0, 1);
+}
+
 static void test_next_edit_ends_the_plan_of_the_one_before(void **state)
 {
     struct world *world = *state;
@@ -571,6 +668,12 @@ int main(void)
         GUARD_TEST(test_sample_is_as_large_as_the_process_says),
         GUARD_TEST(test_held_version_goes_live_when_its_source_says_immediate),
         GUARD_TEST(test_mode_that_is_not_known_is_told_and_guards),
+        GUARD_TEST(test_in_the_mode_plan_each_change_waits_for_approval),
+        GUARD_TEST(test_in_the_mode_plan_a_change_that_deletes_nothing_waits_too),
+        GUARD_TEST(test_in_the_mode_plan_a_version_that_changes_nothing_is_live),
+        GUARD_TEST(test_in_the_mode_plan_a_sample_waits_for_approval),
+        GUARD_TEST(test_in_the_mode_plan_what_is_not_known_waits_for_approval),
+        GUARD_TEST(test_in_the_mode_plan_a_version_that_fails_is_refused),
         cmocka_unit_test(test_limits_are_those_of_the_version_that_runs),
         cmocka_unit_test(test_mode_is_of_the_controller_then_the_source_then_the_process),
         cmocka_unit_test(test_version_may_be_let_go_while_its_plan_is_made),

@@ -108,6 +108,8 @@ static void test_library_reads_a_declaration_once(void **state)
         "d.rollout = 5",
         "d.rollout = m.null",
         "d.rollout = Pod",
+        "d.rollout = 'canary'",
+        "d.rollout = ''",
         "d.rollout = { mode = 'canary' }",
         "d.rollout = { mode = 5 }",
         "d.rollout = { max_deletes = -1 }",
