@@ -256,6 +256,36 @@ static void put_secret_metadata(const struct ml_snapshot *self, struct ml_json_w
     ml_json_end_object(writer);
 }
 
+/* A member of a Secret that says nothing of its values. Others are left out: a body that is no
+ * Secret, of the path of Secrets, may have some in it. */
+static bool is_open(struct ml_str key)
+{
+    static const char *const open[] = {"apiVersion", "kind", "type", "immutable"};
+    for (size_t i = 0; i < ML_COUNT(open); i++)
+        if (ml_str_is(key, open[i]))
+            return true;
+    return false;
+}
+
+static void put_member(const struct ml_snapshot *self, struct ml_json_writer *writer,
+                       const struct ml_json_member *member, bool is_secret)
+{
+    struct ml_str key = member->key, value = member->value;
+    bool is_metadata = ml_str_is(key, "metadata");
+    bool is_values = ml_str_is(key, "data") || ml_str_is(key, "stringData");
+    if (is_secret && !is_metadata && !is_values && !is_open(key))
+        return;
+    ml_json_key(writer, key);
+    if (is_secret && is_values)
+        put_members(self, writer, value, NULL, put_hidden);
+    else if (is_secret && is_metadata)
+        put_secret_metadata(self, writer, value);
+    else if (is_metadata)
+        put_members(self, writer, value, "managedFields", put_kept);
+    else
+        ml_json_raw(writer, value);
+}
+
 /* Appends the object as it is kept. False: it is none. */
 static bool append_object(const struct ml_snapshot *self, struct ml_str object, bool is_secret,
                           struct ml_buf *out)
@@ -267,19 +297,8 @@ static bool append_object(const struct ml_snapshot *self, struct ml_str object, 
         return false;
     ml_json_writer_init(&writer, out);
     ml_json_begin_object(&writer);
-    for (size_t i = 0; i < members.len; i++) {
-        struct ml_str key = members.items[i].key, value = members.items[i].value;
-        bool is_values = ml_str_is(key, "data") || ml_str_is(key, "stringData");
-        ml_json_key(&writer, key);
-        if (is_secret && is_values)
-            put_members(self, &writer, value, NULL, put_hidden);
-        else if (is_secret && ml_str_is(key, "metadata"))
-            put_secret_metadata(self, &writer, value);
-        else if (ml_str_is(key, "metadata"))
-            put_members(self, &writer, value, "managedFields", put_kept);
-        else
-            ml_json_raw(&writer, value);
-    }
+    for (size_t i = 0; i < members.len; i++)
+        put_member(self, &writer, &members.items[i], is_secret);
     ml_json_end_object(&writer);
     /* In one line: a string has no raw line end. */
     for (size_t i = 0; i < out->len; i++)

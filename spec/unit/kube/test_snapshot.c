@@ -183,6 +183,9 @@ static void test_values_of_secrets_are_left_out_wherever_they_are(void **state)
                i == 0 ? SECRET
                       : "{\"kind\":\"SecretList\",\"apiVersion\":\"v1\",\"metadata\":{},\"items\":"
                         "[" SECRET "]}");
+    /* A list that does not say so. */
+    record(world, "/api/v1/secrets?labelSelector=a", 200,
+           "{\"kind\":\"Table\",\"items\":[" SECRET "]}");
     ml_snapshot_free(again(world));
     ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT;
     FILE *file = fopen(world->file, "re");
