@@ -37,6 +37,7 @@ int main(int argc, char **argv)
         &ml_command_retry,
         &ml_command_status,
         &ml_command_why,
+        &ml_command_trace,
     };
     return ml_main(commands, ML_COUNT(commands), argc, argv);
 }

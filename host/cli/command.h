@@ -65,6 +65,7 @@ extern const struct ml_command ml_command_pause;
 extern const struct ml_command ml_command_retry;
 extern const struct ml_command ml_command_status;
 extern const struct ml_command ml_command_why;
+extern const struct ml_command ml_command_trace;
 
 /* Runs ml_command_run: `values` are its own. `tester` (borrowed; operator/own_tests.h) runs the
  * tests of scripts; NULL: this binary runs none. */

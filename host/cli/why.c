@@ -1,5 +1,5 @@
-/* moonloop status and why: they ask a host on this machine, or in this pod, over its local socket
- * (operator/inspect.h), and print its answer. */
+/* moonloop status, why and trace: they ask a host on this machine, or in this pod, over its local
+ * socket (operator/inspect.h), and print its answer. */
 #include "base/escape.h"
 #include "cli/command.h"
 #include "codec/json.h"
@@ -10,13 +10,16 @@
 #include <errno.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
-#define ANSWER_MAX ((size_t)4 * 1024 * 1024)
+#define ANSWER_MAX   ((size_t)4 * 1024 * 1024)
+#define ASK_EVERY_NS (200 * ML_NS_PER_MS) /* while it traces */
 
 struct values {
     struct ml_option_list words;
     const char *pid, *output;
+    int seconds; /* how long it traces; 0: until somebody ends it */
 };
 
 /* ---- finding a host and asking it ---- */
@@ -68,22 +71,25 @@ static size_t list_hosts(struct ml_buf *pids)
     return count;
 }
 
-static int connect_to_host(const char *pid, int *out_fd, struct ml_err *err)
+/* Finds the only host of this machine, unless `pid` is one. The caller frees what it gets. */
+static int find_host(const char *pid, char **out, struct ml_err *err)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf pids = ML_BUF_INIT;
-    if (!pid) {
-        size_t count = list_hosts(&pids);
-        if (count == 0)
-            return ml_err_set(err, ML_ENOT_FOUND,
-                              "no moonloop host runs on this machine; one in a cluster is asked "
-                              "in its pod: kubectl exec deploy/moonloop -- /moonloop status");
-        if (count > 1)
-            return ml_err_set(err, ML_EINVALID,
-                              "several moonloop hosts run on this machine; choose one with --pid: "
-                              "%s",
-                              ml_buf_cstr(&pids));
-        pid = ml_buf_cstr(&pids);
-    }
+    size_t count = pid ? 1 : list_hosts(&pids);
+    if (count == 0)
+        return ml_err_set(err, ML_ENOT_FOUND,
+                          "no moonloop host runs on this machine; one in a cluster is asked in its "
+                          "pod: kubectl exec deploy/moonloop -- /moonloop status");
+    if (count > 1)
+        return ml_err_set(err, ML_EINVALID,
+                          "several moonloop hosts run on this machine; choose one with --pid: %s",
+                          ml_buf_cstr(&pids));
+    *out = pid ? ml_strdup(pid) : ml_buf_take(&pids);
+    return 0;
+}
+
+static int connect_to_host(const char *pid, int *out_fd, struct ml_err *err)
+{
     ML_AUTO_FREE char *name = ml_inspect_socket(pid);
     if (ml_local_connect(name, out_fd, err) == 0)
         return 0;
@@ -253,7 +259,8 @@ static void print_key(struct ml_str controller)
                       ml_buf_cstr(&line));
 }
 
-static void print_run(struct ml_str run)
+/* `key`: of the object; NULL where it is known. */
+static void print_run_of(struct ml_str run, const char *key)
 {
     ML_AUTO_FREE char *at = text_of(run, "at", "");
     ML_AUTO_FREE char *controller = text_of(run, "controller", "");
@@ -264,10 +271,15 @@ static void print_run(struct ml_str run)
     ML_AUTO_FREE char *cpu = text_of(run, "cpu_ms", "0");
     ML_AUTO_FREE char *result = text_of(run, "result", "");
     ML_AUTO_FREE char *error = text_of(run, "error", "");
-    ml_print_line(stdout, "  " TIME_FMT "  %s %s: %s%s%s", at, controller, revision, result,
-                  *error ? ": " : "", error);
+    ml_print_line(stdout, "  " TIME_FMT "  %s %s%s%s: %s%s%s", at, controller, revision,
+                  key ? " for " : "", key ? key : "", result, *error ? ": " : "", error);
     ml_print_line(stdout, "    because of: %s; waited %s ms, took %s ms, of that %s ms of CPU",
                   cause, waited, took, cpu);
+}
+
+static void print_run(struct ml_str run)
+{
+    print_run_of(run, NULL);
 }
 
 static void print_write(struct ml_str write)
@@ -308,18 +320,66 @@ static void print_why(struct ml_str answer)
     print_list(answer, "writes", "last writes of these runs, and of this object:", print_write);
 }
 
+/* Is the entry of a run for this object, or of a write in one? NULL: of any. */
+static bool is_wanted(struct ml_str entry, const char *controller, const char *key)
+{
+    ML_AUTO_FREE char *by = text_of(entry, "controller", "");
+    ML_AUTO_FREE char *of = text_of(entry, "for", "");
+    return (!controller || strcmp(by, controller) == 0) && (!key || strcmp(of, key) == 0);
+}
+
+static void print_trace(struct ml_str answer, const struct values *values)
+{
+    const char *const *words = values->words.values;
+    const char *controller = values->words.count > 0 ? words[0] : NULL;
+    const char *wanted = values->words.count > 1 ? words[1] : NULL;
+    ML_AUTO_FREE char *missed = text_of(answer, "missed", "0");
+    ML_AUTO(items_fini) struct items entries = {0};
+    struct ml_str one, run, write;
+    if (strcmp(missed, "0") != 0)
+        ml_print_line(stderr, "%s entries were missed: the host does more than is kept", missed);
+    while (items_next(&entries, list_of(answer, "entries"), &one)) {
+        bool is_run = ml_json_find(one, &run, "run", NULL);
+        if (!is_run && !ml_json_find(one, &write, "write", NULL))
+            continue;
+        if (!is_wanted(is_run ? run : write, controller, wanted))
+            continue;
+        ML_AUTO_FREE char *key = text_of(is_run ? run : write, "for", "");
+        if (values->output)
+            printf(ML_STR_FMT "\n", ML_STR_ARG(one));
+        else if (is_run)
+            print_run_of(run, key);
+        else
+            print_write(write);
+    }
+}
+
 /* ---- the commands ---- */
+
+/* Returns an exit code: 0, it is one that we know. */
+static int check_output(const struct values *values, struct ml_err *err)
+{
+    if (!values->output || strcmp(values->output, "json") == 0)
+        return MOONLOOP_EXIT_OK;
+    ml_err_set(err, ML_EINVALID, "-o %s: choose json, or leave it out", values->output);
+    return MOONLOOP_EXIT_USAGE;
+}
+
+static int exit_code(const struct ml_err *err)
+{
+    return err->kind == ML_EINVALID ? MOONLOOP_EXIT_USAGE : MOONLOOP_EXIT_UNREACHABLE;
+}
 
 static int ask_and_print(const struct values *values, struct ml_str path,
                          void (*print)(struct ml_str answer), struct ml_err *err)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf answer = ML_BUF_INIT;
-    if (values->output && strcmp(values->output, "json") != 0) {
-        ml_err_set(err, ML_EINVALID, "-o %s: choose json, or leave it out", values->output);
-        return MOONLOOP_EXIT_USAGE;
-    }
-    if (ask_host(values->pid, path, &answer, err) < 0)
-        return err->kind == ML_EINVALID ? MOONLOOP_EXIT_USAGE : MOONLOOP_EXIT_UNREACHABLE;
+    ML_AUTO_FREE char *pid = NULL;
+    int code = check_output(values, err);
+    if (code != MOONLOOP_EXIT_OK)
+        return code;
+    if (find_host(values->pid, &pid, err) < 0 || ask_host(pid, path, &answer, err) < 0)
+        return exit_code(err);
     if (values->output)
         printf(ML_STR_FMT "\n", ML_STR_ARG(ml_buf_str(&answer)));
     else
@@ -354,6 +414,59 @@ static int run_why(void *values, char **argv, struct ml_err *err)
     }
     ML_AUTO_FREE char *path = ml_asprintf("/why/%s/%s", words[0], words[1]);
     return ask_and_print(values, ml_str_of(path), print_why, err);
+}
+
+/* Prints what the host did since the entry `*next`, which becomes that of the next call. Returns
+ * whether there is more to ask for. */
+static int trace_once(const struct values *values, const char *pid, char **next, struct ml_err *err)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf answer = ML_BUF_INIT;
+    ML_AUTO_FREE char *path = ml_asprintf("/trace/%s", *next);
+    if (ask_host(pid, ml_str_of(path), &answer, err) < 0)
+        return err->kind;
+    free(*next);
+    *next = text_of(ml_buf_str(&answer), "next", "");
+    print_trace(ml_buf_str(&answer), values);
+    fflush(stdout);
+    ML_AUTO_FREE char *more = text_of(ml_buf_str(&answer), "more", "false");
+    return strcmp(more, "true") == 0;
+}
+
+/* Prints what the host does from now on, until the time is over or nobody reads it. */
+static int trace_host(const struct values *values, const char *pid, struct ml_err *err)
+{
+    const struct timespec pause = {.tv_nsec = ASK_EVERY_NS};
+    ML_AUTO_FREE char *next = ml_strdup("");
+    const int64_t end_ns = ml_clock_monotonic(ml_clock_real()) + values->seconds * ML_NS_PER_S;
+    int r = trace_once(values, pid, &next, err);
+    if (r == 0 && !values->output)
+        ml_print_line(stderr, "process %s is traced; Ctrl-C ends it", pid);
+    while (r >= 0 && !ferror(stdout) &&
+           (values->seconds == 0 || ml_clock_monotonic(ml_clock_real()) < end_ns)) {
+        if (r == 0)
+            nanosleep(&pause, NULL);
+        r = trace_once(values, pid, &next, err);
+    }
+    return r < 0 ? r : 0;
+}
+
+static int run_trace(void *given, char **argv, struct ml_err *err)
+{
+    const struct values *values = given;
+    ML_AUTO_FREE char *pid = NULL;
+    int code = check_output(values, err);
+    (void)argv;
+    if (code != MOONLOOP_EXIT_OK)
+        return code;
+    if (values->words.count > 2) {
+        ml_err_set(err, ML_EINVALID,
+                   "expected a controller and an object, or less: moonloop trace cnat "
+                   "default/example-at");
+        return MOONLOOP_EXIT_USAGE;
+    }
+    if (find_host(values->pid, &pid, err) < 0 || trace_host(values, pid, err) < 0)
+        return exit_code(err);
+    return MOONLOOP_EXIT_OK;
 }
 
 #define HOST_OPTIONS                                                                               \
@@ -398,4 +511,27 @@ const struct ml_command ml_command_why = {
     .words = offsetof(struct values, words),
     .values_size = sizeof(struct values),
     .run = run_why,
+};
+
+static const struct ml_option trace_options[] = {
+    HOST_OPTIONS,
+    {"--for", "SECONDS", "end after so many; default: when it is ended", ML_OPTION_SECONDS,
+     offsetof(struct values, seconds)},
+};
+
+const struct ml_command ml_command_trace = {
+    .name = "trace",
+    .usage = "[CONTROLLER [[NAMESPACE/]NAME]] [OPTIONS]",
+    .summary = "print the runs and writes of a running host as they happen",
+    .description =
+        "Asks the host on this machine, also that of `moonloop dev`, or in this pod:\n"
+        "  kubectl exec deploy/moonloop -- /moonloop trace cnat\n"
+        "It prints each write with the line of the script, and each run when it has ended,\n"
+        "with what caused it; of one controller, or of one of its objects, if they are given.",
+    .example = "cnat default/example-at",
+    .options = trace_options,
+    .option_count = ML_COUNT(trace_options),
+    .words = offsetof(struct values, words),
+    .values_size = sizeof(struct values),
+    .run = run_trace,
 };

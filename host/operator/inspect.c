@@ -10,10 +10,9 @@
 #include <strings.h>
 #include <unistd.h>
 
-#define RUNS_SHOWN 5
-#define WRITES_SHOWN                                                                               \
-    20 /* of those that a run made, and of those that others made of the object                    \
-        */
+#define RUNS_SHOWN   5
+#define WRITES_SHOWN 20                   /* that a run made, and that others made of the object */
+#define TRACE_BYTES  ((size_t)256 * 1024) /* of one answer, and an entry: nobody waits for more */
 
 struct ml_inspect {
     struct ml_inspect_opts opts;
@@ -285,6 +284,7 @@ static void put_run(const struct ml_journal_entry *run, struct ml_json_writer *w
 {
     put_time(writer, "at", run->at_ns);
     put_text(writer, "controller", run->controller);
+    put_text(writer, "for", run->key);
     put_text(writer, "revision", run->revision);
     put_text(writer, "cause", run->cause);
     if (run->waited_ns >= 0)
@@ -354,6 +354,40 @@ void ml_inspect_why(const struct ml_services *services, const struct ml_scripts 
     ml_json_end_object(&writer);
 }
 
+void ml_inspect_trace(const struct ml_journal *journal, uint64_t after, struct ml_buf *out)
+{
+    struct ml_journal_cursor cursor = {0};
+    struct ml_journal_entry entry;
+    struct ml_json_writer writer;
+    uint64_t next = after, missed = 0;
+    bool more = false, any = false;
+    ml_json_writer_init(&writer, out);
+    ml_json_begin_object(&writer);
+    ml_json_key(&writer, ML_STR("entries"));
+    ml_json_begin_array(&writer);
+    while (journal && !more && ml_journal_next(journal, &cursor, &entry)) {
+        bool is_run = entry.what == ML_JOURNAL_RUN;
+        if (entry.number <= after)
+            continue;
+        if (!any)
+            missed = entry.number - after - 1;
+        any = true;
+        next = entry.number;
+        ml_json_begin_object(&writer);
+        ml_json_key(&writer, is_run ? ML_STR("run") : ML_STR("write"));
+        ml_json_begin_object(&writer);
+        (is_run ? put_run : put_write)(&entry, &writer);
+        ml_json_end_object(&writer);
+        ml_json_end_object(&writer);
+        more = out->len > TRACE_BYTES && entry.number < ml_journal_added(journal);
+    }
+    ml_json_end_array(&writer);
+    ml_json_put_bool(&writer, "more", more);
+    ml_json_put_int(&writer, "missed", (int64_t)missed);
+    ml_json_put_int(&writer, "next", (int64_t)ML_MIN(next, ml_journal_added(journal)));
+    ml_json_end_object(&writer);
+}
+
 /* ---- serving ---- */
 
 static void serve_status(void *context, struct ml_http_page *page)
@@ -382,6 +416,21 @@ static void serve_why(void *context, struct ml_http_page *page)
                    key, &page->reply);
 }
 
+static void serve_trace(void *context, struct ml_http_page *page)
+{
+    struct ml_inspect *self = context;
+    const struct ml_journal *journal = ml_operator_services(self->opts.of)->journal;
+    struct ml_str number = ml_str_of(page->path + strlen("/trace/"));
+    uint64_t after = ml_journal_added(journal);
+    if (number.len > 0 && !ml_str_to_u64(number, &after)) {
+        page->status = 400;
+        ml_buf_puts(&page->reply, "expected /trace/NUMBER or /trace/\n");
+        return;
+    }
+    page->content_type = "application/json";
+    ml_inspect_trace(journal, after, &page->reply);
+}
+
 char *ml_inspect_socket(const char *pid)
 {
     char target[64] = "";
@@ -405,6 +454,7 @@ int ml_inspect_new(const struct ml_inspect_opts *opts, struct ml_inspect **out, 
     self->routes = routes;
     ml_http_routes_add(routes, "/status", serve_status, self);
     ml_http_routes_add(routes, "/why/", serve_why, self);
+    ml_http_routes_add(routes, "/trace/", serve_trace, self);
     *out = self;
     return 0;
 }

@@ -1,12 +1,15 @@
-/* L6 operator. Answers the questions of a person at a running host: moonloop status and why
+/* L6 operator. Answers the questions of a person at a running host: moonloop status, why and trace
  * (cli/why.c). It listens on a local socket, and answers processes of the same user and of root on
  * the same machine, or in the same pod. Only GET; nothing is changed. The answers
  * have names, times, texts of errors and places in scripts, and no data of objects.
  *
- *   /status             {"leads":true,"ready":true,"checks":["[+]site.lua ok:
- * …"],"controllers":[…]} /why/KIND/NS/NAME
- * {"found":true,"controllers":[…],"runs":[…],"writes":[…]}; a kind by its /why/KIND/NAME      name,
- * its resource or its singular, in any case */
+ * - /status: {"leads":true,"ready":true,"checks":["[+]site.lua ok: …"],"controllers":[…]}
+ * - /why/KIND/NS/NAME and /why/KIND/NAME: {"found":true,"controllers":[…],"runs":[…],"writes":[…]};
+ *   a kind by its name, its resource or its singular, in any case
+ * - /trace/NUMBER: {"next":NUMBER,"more":false,"missed":0,"entries":[{"run":{…}},{"write":{…}}]},
+ *   what was done after this entry of the journal; `next` is for the next question, at once if
+ *   there is `more`, and so many entries in between have made room already. /trace/: no entries,
+ *   and the `next` of now */
 #pragma once
 
 #include "operator/operator.h"
@@ -37,3 +40,4 @@ void ml_inspect_status(const struct ml_services *services, const struct ml_scrip
                        bool ready, struct ml_str why, struct ml_buf *out);
 void ml_inspect_why(const struct ml_services *services, const struct ml_scripts *scripts,
                     struct ml_str kind, struct ml_str key, struct ml_buf *out);
+void ml_inspect_trace(const struct ml_journal *journal, uint64_t after, struct ml_buf *out);

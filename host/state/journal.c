@@ -19,6 +19,7 @@ struct ml_journal {
     size_t first; /* where the oldest entry begins */
     size_t next;  /* where the next one goes */
     size_t count;
+    uint64_t added; /* entries that there ever were */
 };
 
 /* The texts of an entry, in the order in which they are kept. */
@@ -122,6 +123,12 @@ void ml_journal_add(struct ml_journal *self, const struct ml_journal_entry *entr
     }
     self->next += len;
     self->count++;
+    self->added++;
+}
+
+uint64_t ml_journal_added(const struct ml_journal *self)
+{
+    return self ? self->added : 0;
 }
 
 bool ml_journal_next(const struct ml_journal *self, struct ml_journal_cursor *cursor,
@@ -134,6 +141,7 @@ bool ml_journal_next(const struct ml_journal *self, struct ml_journal_cursor *cu
     size_t at = cursor->count == 0 ? self->first : skip_rest(self, cursor->at);
     memcpy(&head, self->bytes + at, sizeof head);
     *out = (struct ml_journal_entry){
+        .number = self->added - self->count + cursor->count + 1,
         .what = (enum ml_journal_what)head.what,
         .at_ns = head.at_ns,
         .waited_ns = head.waited_ns,

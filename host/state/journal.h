@@ -19,6 +19,7 @@ enum ml_journal_what {
 
 /* Instants are of the wall clock, in ns. */
 struct ml_journal_entry {
+    uint64_t number; /* 1, 2, …; ml_journal_next sets it */
     enum ml_journal_what what;
     int64_t at_ns; /* when the run began, or the write was answered */
     /* The run, or the one that wrote: its controller, and the key that it was for. */
@@ -46,6 +47,9 @@ void ml_journal_free(struct ml_journal *journal);
 
 /* Copies the entry. `journal` NULL, where nobody asks, is fine. */
 void ml_journal_add(struct ml_journal *journal, const struct ml_journal_entry *entry);
+
+/* How many there ever were: the number of the newest. Of NULL 0. */
+uint64_t ml_journal_added(const struct ml_journal *journal);
 
 struct ml_journal_cursor {
     size_t at, count;

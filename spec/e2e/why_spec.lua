@@ -1,5 +1,5 @@
--- moonloop status and why, asked of hosts that run with everything on: what a person is told of an object, with the
--- process killed and with a replica that stands by.
+-- moonloop status, why and trace, asked of hosts that run with everything on: what a person is told of an object, with
+-- the process killed and with a replica that stands by.
 local cjson = require "cjson.safe"
 local cluster = require "spec.e2e.support.cluster"
 local host = require "spec.e2e.support.host"
@@ -75,6 +75,23 @@ describe("moonloop status and why", function()
     assert.matches(("create Pod %s/a-pod, by cnat for %s/a, cnat.lua:"):format(ns, ns), text, 1, true)
   end)
 
+  it("are followed by a trace: each write with its line, each run with its cause, of one object", function()
+    local one = start "why-traced"
+    one:till_ready()
+    cluster.at(ns, "a", cluster.due_in(3))
+    cluster.at(ns, "b", cluster.due_in(3))
+    local lines = ask(one, "trace", "cnat", ns .. "/a", "--for", "6", "-o", "json")
+    local causes, verbs = {}, {}
+    for line in lines:gmatch "[^\n]+" do
+      local entry = assert(cjson.decode(line))
+      assert.equal(ns .. "/a", (entry.run or entry.write)["for"])
+      causes[#causes + 1] = entry.run and entry.run.cause
+      verbs[#verbs + 1] = entry.write and entry.write.verb .. " " .. entry.write.kind
+    end
+    assert.truthy(table.concat(causes, ", "):find("requeue", 1, true), lines)
+    assert.truthy(table.concat(verbs, ", "):find("create Pod", 1, true), lines)
+  end)
+
   it("tell the error of a script and when it is tried again, also after the process was killed", function()
     local one = start "why-killed"
     one:till_ready()
@@ -132,6 +149,11 @@ describe("moonloop status and why", function()
     local wrong = host.command { "why", "At" }
     assert.equal(2, wrong.code)
     assert.matches("expected a kind and an object: moonloop why At default/example-at", wrong.err, 1, true)
+    local many = host.command { "trace", "a", "b", "c" }
+    assert.equal(2, many.code)
+    assert.matches("expected a controller and an object, or less", many.err, 1, true)
+    local traced = host.command { "trace", "--pid", NO_SUCH_PROCESS }
+    assert.equal(3, traced.code)
     local format = host.command { "status", "-o", "yaml" }
     assert.equal(2, format.code)
     assert.matches("-o yaml: choose json, or leave it out", format.err, 1, true)

@@ -196,6 +196,61 @@ static void test_why_tells_what_was_read(void **state)
     assert_has(answer, "\"list of Part: spec.size\"");
 }
 
+static void test_trace_tells_what_came_after_an_entry(void **state)
+{
+    struct world *world = *state;
+    struct ml_journal *journal = world->services.journal;
+    ML_AUTO(ml_buf_fini) struct ml_buf before = ML_BUF_INIT, all = ML_BUF_INIT, rest = ML_BUF_INIT;
+    ML_AUTO_FREE char *one = script("one", "return { status = { phase = 'ONE' } }");
+    ml_inspect_trace(journal, 0, &before);
+    assert_string_equal("{\"entries\":[],\"more\":false,\"missed\":0,\"next\":0}",
+                        ml_buf_cstr(&before));
+    tell(world, one, NULL);
+    accept(world, only_write(world), 11, "ONE");
+    ml_inspect_trace(journal, 0, &all);
+    const char *answer = ml_buf_cstr(&all);
+    assert_has(answer, "{\"entries\":[{\"write\":{\"at\":");
+    assert_has(answer, "},{\"run\":{\"at\":");
+    assert_has(answer, "\"controller\":\"one\",\"for\":\"d/a\",\"revision\":");
+    assert_has(answer, "],\"more\":false,\"missed\":0,\"next\":2}");
+    ml_inspect_trace(journal, 1, &rest);
+    assert_null(strstr(ml_buf_cstr(&rest), "\"write\""));
+    assert_has(ml_buf_cstr(&rest), "{\"entries\":[{\"run\":");
+}
+
+/* Of those that have made room, and of a number that there is not yet. */
+static void test_trace_counts_what_it_cannot_tell(void **state)
+{
+    struct world *world = *state;
+    struct ml_journal *journal = world->services.journal;
+    const struct ml_journal_entry entry = {
+        .what = ML_JOURNAL_RUN, .controller = ML_STR("one"), .key = ML_STR("d/a")};
+    ML_AUTO(ml_buf_fini) struct ml_buf first = ML_BUF_INIT, later = ML_BUF_INIT;
+    for (int i = 0; i < 20000; i++)
+        ml_journal_add(journal, &entry);
+    ml_inspect_trace(journal, 5, &first);
+    uint64_t missed, next;
+    struct ml_str raw;
+    assert_true(ml_json_find(ml_buf_str(&first), &raw, "missed", NULL));
+    assert_true(ml_str_to_u64(raw, &missed));
+    assert_true(ml_json_find(ml_buf_str(&first), &raw, "next", NULL));
+    assert_true(ml_str_to_u64(raw, &next));
+    assert_true(missed > 0);
+    assert_true(next > 5 + missed && next < 20000);
+    assert_has(ml_buf_cstr(&first), "],\"more\":true,");
+    ml_inspect_trace(journal, 30000, &later);
+    assert_string_equal("{\"entries\":[],\"more\":false,\"missed\":0,\"next\":20000}",
+                        ml_buf_cstr(&later));
+    for (bool more = true; more; more = strstr(ml_buf_cstr(&later), "\"more\":true")) {
+        ml_buf_clear(&later);
+        ml_inspect_trace(journal, next, &later);
+        assert_has(ml_buf_cstr(&later), "\"missed\":0,");
+        assert_true(ml_json_find(ml_buf_str(&later), &raw, "next", NULL));
+        assert_true(ml_str_to_u64(raw, &next));
+    }
+    assert_int_equal(20000, next);
+}
+
 static void test_status_lists_controllers(void **state)
 {
     struct world *world = *state;
@@ -224,6 +279,8 @@ int main(void)
         INSPECT_TEST(test_why_tells_of_a_time_that_the_script_asked_for),
         INSPECT_TEST(test_why_tells_why_nothing_runs),
         INSPECT_TEST(test_why_tells_what_was_read),
+        INSPECT_TEST(test_trace_tells_what_came_after_an_entry),
+        INSPECT_TEST(test_trace_counts_what_it_cannot_tell),
         INSPECT_TEST(test_status_lists_controllers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
