@@ -5,6 +5,7 @@
 #include "cli/api.h"
 
 #include "base/escape.h"
+#include "codec/json_diff.h"
 #include "include/moonloop.h"
 #include "operator/operator.h"
 #include "operator/plan.h"
@@ -12,11 +13,12 @@
 
 #include <stdio.h>
 
-#define SYNC_MAX_NS   (30 * ML_NS_PER_S)
-#define KIND_MAX_NS   (3 * ML_NS_PER_S)
-#define LOOK_NS       (200 * ML_NS_PER_MS)
-#define SAMPLES       5  /* of one verb and kind, in text */
-#define FIELDS        10 /* of one object, likewise */
+#define SYNC_MAX_NS (30 * ML_NS_PER_S)
+#define KIND_MAX_NS (3 * ML_NS_PER_S)
+#define LOOK_NS     (200 * ML_NS_PER_MS)
+#define DRY_RUN_MS  30000
+#define SAMPLES     5  /* of one verb and kind, in text */
+#define FIELDS      10 /* of one object, likewise */
 
 struct values {
     struct ml_api_opts api;
@@ -24,6 +26,13 @@ struct values {
     struct ml_script_limits limits;
     const char *format;
     const char *snapshot; /* answers in place of a server; or NULL */
+    bool server_side;
+};
+
+/* The API server's answer to a change. */
+struct dry_run {
+    char *stored;  /* the object as it would be stored, JSON; NULL: as the plan says */
+    char *refused; /* why it would not; or NULL */
 };
 
 /* The plan of one controller, while it is made. */
@@ -38,6 +47,11 @@ struct work {
     int64_t sync_max_ns;
     bool planned, synced;
     struct ml_err problem;
+
+    struct dry_run *dry_runs; /* of each change; NULL: the server was not asked */
+    size_t dry_run_count;
+    struct ml_buf answer; /* to the request under way */
+    struct ml_err refusal;
 };
 
 struct command {
@@ -47,6 +61,7 @@ struct command {
     int64_t sync_max_ns;
     bool is_silent;   /* it prints problems alone */
     bool prints_json; /* else text */
+    bool server_side; /* changes are sent as dry runs */
     struct ml_json_writer json;
     size_t controllers, changes, bad, objects;
 };
@@ -123,13 +138,230 @@ static void on_nothing(void *context)
 
 static void work_fini(struct work *work)
 {
+    for (size_t i = 0; i < work->dry_run_count; i++) {
+        free(work->dry_runs[i].stored);
+        free(work->dry_runs[i].refused);
+    }
+    free(work->dry_runs);
+    ml_buf_fini(&work->answer);
     ml_timer_stop(&work->look);
     ml_text_check_cancel(work->check);
     ml_plan_free(work->plan);
     ml_cpu_account_fini(&work->account);
 }
 
+/* ---- what the API server says of it ---- */
+
+static void on_dry_run(void *context, struct ml_str body, const struct ml_err *err)
+{
+    struct work *work = context;
+    work->refusal = err ? *err : ML_ERR_INIT;
+    if (!err)
+        ml_buf_append_str(&work->answer, body);
+    ml_loop_stop(work->loop);
+}
+
+/* Sends the write, which takes place nowhere. False: it is refused; `work->refusal` says why. */
+static bool ask_server(struct work *work, struct ml_client_request *request)
+{
+    ML_AUTO_FREE char *manager = ml_asprintf("moonloop-%s", ml_plan_declaration(work->plan)->name);
+    request->field_manager = manager;
+    request->dry_run = true;
+    request->timeout_ms = DRY_RUN_MS;
+    ml_buf_clear(&work->answer);
+    ml_client_send(ml_operator_client(work->operator), request, on_dry_run, work);
+    ml_loop_run(work->loop);
+    return !work->refusal.kind;
+}
+
+/* The object without the metadata that the server sets. */
+static void append_wanted(const struct ml_object *object, struct ml_buf *out)
+{
+    static const char *const set[] = {"resourceVersion", "uid", "generation", "creationTimestamp",
+                                      "managedFields"};
+    ML_AUTO(ml_buf_fini) struct ml_buf json = ML_BUF_INIT, unset = ML_BUF_INIT;
+    struct ml_json_writer writer;
+    struct ml_err err = ML_ERR_INIT;
+    ml_object_json(object, &json);
+    ml_json_writer_init(&writer, &unset);
+    ml_json_begin_object(&writer);
+    ml_json_key(&writer, ML_STR("metadata"));
+    ml_json_begin_object(&writer);
+    for (size_t i = 0; i < ML_COUNT(set); i++)
+        ml_json_put_raw(&writer, set[i], ML_STR("null"));
+    ml_json_end_object(&writer);
+    ml_json_end_object(&writer);
+    if (ml_json_merge(ml_buf_str(&json), ml_buf_str(&unset), out, &err) < 0)
+        ml_buf_puts(out, "{}"); /* an object of the cache is one */
+}
+
+static void begin_request(const struct ml_plan_change *change, struct ml_client_request *request)
+{
+    *request = (struct ml_client_request){
+        .kind = change->kind,
+        .ns = ml_key_namespace(change->key),
+        .name = ml_key_name(change->key),
+    };
+}
+
+/* Sends a patch of the object, or of its status. False: it is refused. True without an answer: the
+ * patch is empty. */
+static bool try_patch(struct work *work, const struct ml_plan_change *change, struct ml_str sub,
+                      struct ml_str patch)
+{
+    struct ml_client_request request;
+    ml_buf_clear(&work->answer);
+    if (patch.len == 0 || ml_str_is(patch, "{}"))
+        return true;
+    begin_request(change, &request);
+    request.verb = ML_VERB_PATCH_MERGE;
+    request.subresource = sub;
+    request.body = patch;
+    return ask_server(work, &request);
+}
+
+/* Gives the object this status; "null": none. */
+static void set_status(struct ml_buf *object, struct ml_str status)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf without = ML_BUF_INIT, with = ML_BUF_INIT;
+    struct ml_err err;
+    if (ml_json_merge(ml_buf_str(object), ML_STR("{\"status\":null}"), &without, &err) < 0)
+        return; /* it is no object */
+    ml_buf_printf(&with, "{\"status\":" ML_STR_FMT "}", ML_STR_ARG(status));
+    ml_buf_clear(object);
+    if (ml_json_merge(ml_buf_str(&without), ml_buf_str(&with), object, &err) < 0)
+        ml_buf_append_str(object, ml_buf_str(&without));
+}
+
+/* As the host would send it: the status by its subresource, where there is one. `stored` becomes
+ * the object as the server would have it. False: it is refused. */
+static bool try_change(struct work *work, const struct ml_plan_change *change,
+                       struct ml_buf *stored)
+{
+    ML_AUTO(ml_buf_fini)
+    struct ml_buf after = ML_BUF_INIT, patch = ML_BUF_INIT, of_status = ML_BUF_INIT;
+    struct ml_str status = {NULL, 0};
+    struct ml_err err;
+    append_wanted(change->before, stored);
+    append_wanted(change->after, &after);
+    if (ml_json_merge_diff(ml_buf_str(stored), ml_buf_str(&after), &patch, &err) < 0)
+        return true;
+    if (change->kind->has_status && ml_json_find(ml_buf_str(&patch), &status, "status", NULL)) {
+        ml_buf_printf(&of_status, "{\"status\":" ML_STR_FMT "}", ML_STR_ARG(status));
+        set_status(&patch, ML_STR("null"));
+    }
+    if (!try_patch(work, change, ML_STR(""), ml_buf_str(&patch)))
+        return false;
+    if (work->answer.len > 0) {
+        ml_buf_clear(stored);
+        ml_buf_append_str(stored, ml_buf_str(&work->answer));
+    }
+    if (!try_patch(work, change, ML_STR("status"), ml_buf_str(&of_status)))
+        return false;
+    if (work->answer.len > 0) {
+        status = ML_STR("null");
+        (void)ml_json_find(ml_buf_str(&work->answer), &status, "status", NULL);
+        set_status(stored, status);
+    }
+    return true;
+}
+
+/* Would the plan make this namespace? */
+static bool makes_namespace(const struct work *work, struct ml_str ns)
+{
+    struct ml_plan_change change;
+    size_t cursor = 0;
+    while (ml_plan_next_change(work->plan, &cursor, &change))
+        if (change.verb == ML_PLAN_CREATE && strcmp(change.kind->plural, "namespaces") == 0 &&
+            ml_str_eq(change.key, ns))
+            return true;
+    return false;
+}
+
+/* In a namespace that the plan would make first, the server knows nothing yet. */
+static bool try_create(struct work *work, const struct ml_plan_change *change,
+                       struct ml_buf *stored)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf body = ML_BUF_INIT;
+    struct ml_client_request request;
+    begin_request(change, &request);
+    append_wanted(change->after, &body);
+    request.verb = ML_VERB_CREATE;
+    request.name = ML_STR("");
+    request.body = ml_buf_str(&body);
+    if (ask_server(work, &request))
+        ml_buf_append_str(stored, ml_buf_str(&work->answer));
+    else if (work->refusal.kind != ML_ENOT_FOUND || !makes_namespace(work, request.ns))
+        return false;
+    return true;
+}
+
+static bool try_delete(struct work *work, const struct ml_plan_change *change)
+{
+    struct ml_client_request request;
+    ML_AUTO_FREE char *uid = ml_str_dup(ml_object_uid(change->before));
+    begin_request(change, &request);
+    request.verb = ML_VERB_DELETE;
+    request.uid = uid;
+    return ask_server(work, &request) || work->refusal.kind == ML_ENOT_FOUND;
+}
+
+/* Sends each change as a dry run, one after the other. */
+static void try_changes(struct work *work)
+{
+    struct ml_plan_change change;
+    size_t cursor = 0, count = 0;
+    while (ml_plan_next_change(work->plan, &cursor, &change))
+        count++;
+    work->dry_runs = ml_zalloc((count + 1) * sizeof *work->dry_runs);
+    work->dry_run_count = count;
+    cursor = 0;
+    for (size_t i = 0; ml_plan_next_change(work->plan, &cursor, &change); i++) {
+        ML_AUTO(ml_buf_fini) struct ml_buf stored = ML_BUF_INIT;
+        bool fits = change.verb == ML_PLAN_CREATE   ? try_create(work, &change, &stored)
+                    : change.verb == ML_PLAN_DELETE ? try_delete(work, &change)
+                                                    : try_change(work, &change, &stored);
+        if (!fits)
+            work->dry_runs[i].refused = ml_strdup(work->refusal.message);
+        else if (stored.len > 0)
+            work->dry_runs[i].stored = ml_buf_take(&stored);
+    }
+}
+
 /* ---- telling it ---- */
+
+struct cursor {
+    size_t at, index;
+};
+
+struct change {
+    struct ml_plan_change is;
+    const char *refused; /* by the server; NULL: it is not, or was not asked */
+};
+
+static void on_any_difference(void *context, struct ml_str field ML_UNUSED,
+                              struct ml_str from ML_UNUSED, struct ml_str to ML_UNUSED)
+{
+    *(bool *)context = true;
+}
+
+/* The next change; one that the server would make nothing of is passed over. */
+static bool next_change(const struct work *work, struct cursor *cursor, struct change *out)
+{
+    while (ml_plan_next_change(work->plan, &cursor->at, &out->is)) {
+        const struct dry_run *dry_run = work->dry_runs ? &work->dry_runs[cursor->index] : NULL;
+        bool differs = out->is.verb != ML_PLAN_CHANGE || !dry_run || dry_run->refused;
+        cursor->index++;
+        out->refused = dry_run ? dry_run->refused : NULL;
+        if (dry_run)
+            out->is.stored = ml_str_of(dry_run->stored);
+        if (!differs)
+            ml_plan_differences(&out->is, on_any_difference, &differs);
+        if (differs)
+            return true;
+    }
+    return false;
+}
 
 static const char *const notes[] = {
     [ML_PLAN_FAILS] = "fails", [ML_PLAN_UNKNOWN] = "unknown", [ML_PLAN_ENDLESS] = "endless"};
@@ -146,8 +378,9 @@ static void put_field(void *context, struct ml_str field, struct ml_str from, st
     ml_json_end_object(json);
 }
 
-static void put_change(struct ml_json_writer *json, const struct ml_plan_change *change)
+static void put_change(struct ml_json_writer *json, const struct change *told)
 {
+    const struct ml_plan_change *change = &told->is;
     struct ml_str ns = ml_key_namespace(change->key);
     ml_json_begin_object(json);
     ml_json_put_string(json, "verb", ml_str_of(ml_plan_verbs[change->verb]));
@@ -159,6 +392,8 @@ static void put_change(struct ml_json_writer *json, const struct ml_plan_change 
     ml_json_put_string(json, "for", ml_str_of(change->by));
     if (change->why)
         ml_json_put_string(json, "why", ml_str_of(change->why));
+    if (told->refused)
+        ml_json_put_string(json, "refused", ml_str_of(told->refused));
     if (change->verb != ML_PLAN_DELETE) {
         ml_json_key(json, ML_STR("fields"));
         ml_json_begin_array(json);
@@ -201,11 +436,13 @@ static void put_events(struct ml_json_writer *json, const struct ml_plan *plan)
     ml_json_end_array(json);
 }
 
-static void put_plan(struct ml_json_writer *json, const struct ml_plan *plan)
+static void put_plan(struct ml_json_writer *json, const struct work *work)
 {
+    const struct ml_plan *plan = work->plan;
     const struct ml_declaration *declaration = ml_plan_declaration(plan);
-    struct ml_plan_change change;
-    size_t cursor = 0, tried, objects = ml_plan_objects(plan, &tried);
+    struct change change;
+    struct cursor cursor = {0};
+    size_t tried, objects = ml_plan_objects(plan, &tried);
     ml_json_begin_object(json);
     ml_json_put_string(json, "controller", ml_str_of(declaration->name));
     ml_json_put_string(json, "file", ml_str_of(declaration->file));
@@ -215,7 +452,7 @@ static void put_plan(struct ml_json_writer *json, const struct ml_plan *plan)
     ml_json_put_int(json, "tried", (int64_t)tried);
     ml_json_key(json, ML_STR("changes"));
     ml_json_begin_array(json);
-    while (ml_plan_next_change(plan, &cursor, &change))
+    while (next_change(work, &cursor, &change))
         put_change(json, &change);
     ml_json_end_array(json);
     for (enum ml_plan_notes which = 0; which < ML_PLAN_NOTES; which++)
@@ -244,27 +481,32 @@ static void print_field(void *context, struct ml_str field, struct ml_str from, 
     ml_print_line(stdout, "      %s", ml_buf_cstr(&line));
 }
 
-static void print_change(const struct ml_plan_change *change)
+static void print_change(const struct change *told)
 {
+    const struct ml_plan_change *change = &told->is;
     struct printed_fields fields = {0};
     ml_print_line(stdout, "    " ML_STR_FMT ", for %s%s%s", ML_STR_ARG(change->key), change->by,
                   change->why ? ": " : "", change->why ? change->why : "");
-    if (change->verb == ML_PLAN_CHANGE)
+    if (told->refused)
+        ml_print_line(stdout, "      the API server refuses it: %s", told->refused);
+    else if (change->verb == ML_PLAN_CHANGE)
         ml_plan_differences(change, print_field, &fields);
     if (fields.count > FIELDS)
         ml_print_line(stdout, "      and %zu more fields", fields.count - FIELDS);
 }
 
-static void print_group(const struct ml_plan *plan, const struct group *group)
+static void print_group(const struct work *work, const struct group *group)
 {
-    struct ml_plan_change change;
-    size_t count = 0, cursor = 0;
-    while (ml_plan_next_change(plan, &cursor, &change))
-        count += change.verb == group->verb && change.kind == group->kind;
+    struct change change;
+    struct cursor cursor = {0};
+    size_t count = 0;
+    while (next_change(work, &cursor, &change))
+        count += change.is.verb == group->verb && change.is.kind == group->kind;
     ml_print_line(stdout, "  %s %zu %s", ml_plan_verbs[group->verb], count, group->kind->kind);
-    count = cursor = 0;
-    while (ml_plan_next_change(plan, &cursor, &change)) {
-        bool belongs = change.verb == group->verb && change.kind == group->kind;
+    count = 0;
+    cursor = (struct cursor){0};
+    while (next_change(work, &cursor, &change)) {
+        bool belongs = change.is.verb == group->verb && change.is.kind == group->kind;
         if (belongs && count++ < SAMPLES)
             print_change(&change);
     }
@@ -273,22 +515,22 @@ static void print_group(const struct ml_plan *plan, const struct group *group)
 }
 
 /* Returns the number of changes. */
-static size_t print_changes(const struct ml_plan *plan)
+static size_t print_changes(const struct work *work)
 {
     static const enum ml_plan_verb order[] = {ML_PLAN_DELETE, ML_PLAN_CHANGE, ML_PLAN_CREATE};
-    struct ml_plan_change change;
+    struct change change;
     size_t total = 0;
     for (size_t i = 0; i < ML_COUNT(order); i++) {
         ML_AUTO(ml_map_fini) struct ml_map kinds = {0};
-        size_t cursor = 0;
-        while (ml_plan_next_change(plan, &cursor, &change)) {
-            if (change.verb != order[i])
+        struct cursor cursor = {0};
+        while (next_change(work, &cursor, &change)) {
+            if (change.is.verb != order[i])
                 continue;
             total++;
-            struct ml_str name = ml_str_of(change.kind->plural);
-            struct group group = {change.verb, change.kind};
-            if (!ml_map_put(&kinds, name, (void *)change.kind))
-                print_group(plan, &group);
+            struct ml_str name = ml_str_of(change.is.kind->plural);
+            struct group group = {change.is.verb, change.is.kind};
+            if (!ml_map_put(&kinds, name, (void *)change.is.kind))
+                print_group(work, &group);
         }
     }
     return total;
@@ -321,15 +563,16 @@ static void print_events(const struct ml_plan *plan)
                       event->about, event->note);
 }
 
-static void print_plan(const struct ml_plan *plan)
+static void print_plan(const struct work *work)
 {
+    const struct ml_plan *plan = work->plan;
     const struct ml_declaration *declaration = ml_plan_declaration(plan);
     size_t tried, objects = ml_plan_objects(plan, &tried), said = 0;
     ml_print_line(stdout,
                   "%s: controller %s, revision %s: %zu of %zu objects of " ML_STR_FMT " were tried",
                   declaration->file, declaration->name, declaration->revision, tried, objects,
                   ML_STR_ARG(declaration->kinds[0].gvk.kind));
-    said += print_changes(plan);
+    said += print_changes(work);
     for (enum ml_plan_notes which = 0; which < ML_PLAN_NOTES; which++)
         said += print_notes(plan, which);
     print_events(plan);
@@ -339,14 +582,16 @@ static void print_plan(const struct ml_plan *plan)
 
 /* ---- the command ---- */
 
-static void count_plan(struct command *self, const struct ml_plan *plan)
+static void count_plan(struct command *self, const struct work *work)
 {
-    struct ml_plan_change change;
+    struct change change;
     struct ml_plan_note note;
-    size_t cursor = 0;
-    while (ml_plan_next_change(plan, &cursor, &change))
+    struct cursor cursor = {0};
+    while (next_change(work, &cursor, &change)) {
         self->changes++;
-    for (size_t i = 0; ml_plan_note(plan, ML_PLAN_FAILS, i, &note); i++)
+        self->bad += change.refused != NULL;
+    }
+    for (size_t i = 0; ml_plan_note(work->plan, ML_PLAN_FAILS, i, &note); i++)
         self->bad++;
 }
 
@@ -366,6 +611,8 @@ static void plan_controller(struct command *self, const struct ml_files *all,
     ml_cpu_account_init(&work.account, ml_operator_services(self->operator)->slices, on_nothing,
                         &work);
     make_plan(&work, &files, script, self->limits);
+    if (!work.problem.kind && self->server_side)
+        try_changes(&work);
     self->controllers++;
     if (work.problem.kind) {
         self->bad++;
@@ -373,11 +620,11 @@ static void plan_controller(struct command *self, const struct ml_files *all,
     } else if (self->is_silent) {
         self->objects += count_objects(work.plan);
     } else if (self->prints_json) {
-        put_plan(&self->json, work.plan);
-        count_plan(self, work.plan);
+        put_plan(&self->json, &work);
+        count_plan(self, &work);
     } else {
-        print_plan(work.plan);
-        count_plan(self, work.plan);
+        print_plan(&work);
+        count_plan(self, &work);
     }
     work_fini(&work);
 }
@@ -418,10 +665,15 @@ static bool allow_origin(struct ml_outbound *outbound, const char *origin)
     return true;
 }
 
-/* The one fence of the client: nothing that changes anything leaves this process. */
+/* The one fence of the client: nothing that changes anything leaves this process. A dry run changes
+ * nothing, and is sent if it is asked for. */
 static int refuse_writes(void *context, const char *method, const char *path, struct ml_err *err)
 {
-    (void)context;
+    const struct command *self = context;
+    const char *query = strchr(path, '?');
+    if (self->server_side && query &&
+        (strstr(query, "?dryRun=All") || strstr(query, "&dryRun=All")))
+        return 0;
     return ml_err_set(err, ML_EFORBIDDEN, "%s %s was not sent: a plan writes nothing", method,
                       path);
 }
@@ -464,6 +716,10 @@ static int command_open(struct command *self, const struct values *values, struc
             "--context and --namespace");
         return MOONLOOP_EXIT_USAGE;
     }
+    if (values->snapshot && values->server_side) {
+        ml_err_set(err, ML_EINVALID, "--server-side asks the API server; leave out --snapshot");
+        return MOONLOOP_EXIT_USAGE;
+    }
     self->sync_max_ns = values->snapshot ? KIND_MAX_NS : SYNC_MAX_NS;
     if (values->snapshot)
         return ml_api_open_snapshot(values->snapshot, &self->api, err) < 0 ? MOONLOOP_EXIT_BAD
@@ -483,7 +739,7 @@ static void command_run(struct command *self, const struct values *values)
         .outbound = &outbound, .namespaces = namespaces, .limits = values->limits};
     ml_api_operator_opts(self->api, &opts);
     self->operator= ml_operator_new(&opts);
-    ml_client_set_fence(ml_operator_client(self->operator), refuse_writes, NULL);
+    ml_client_set_fence(ml_operator_client(self->operator), refuse_writes, self);
     if (self->prints_json)
         plan_as_json(self, values);
     else
@@ -505,7 +761,9 @@ static int command_end(const struct command *self, struct ml_err *err)
 static int run(void *given, char **argv, struct ml_err *err)
 {
     const struct values *values = given;
-    struct command self = {.limits = &values->limits, .prints_json = values->format != NULL};
+    struct command self = {.limits = &values->limits,
+                           .prints_json = values->format != NULL,
+                           .server_side = values->server_side};
     (void)argv;
     if (values->format && strcmp(values->format, "json") != 0) {
         ml_err_set(err, ML_EINVALID, "-o %s: choose json, or leave it out", values->format);
@@ -594,6 +852,8 @@ static const struct ml_option options[] = {
      offsetof(struct values, format)},
     {"--snapshot", "FILE", "over the objects of `moonloop snapshot`, without an API server",
      ML_OPTION_TEXT, offsetof(struct values, snapshot)},
+    {"--server-side", NULL, "send each change as a dry run, so that the API server has its say",
+     ML_OPTION_FLAG, offsetof(struct values, server_side)},
     SERVER_OPTIONS,
 };
 

@@ -603,7 +603,9 @@ void ml_plan_differences(const struct ml_plan_change *change, ml_json_differs *d
     struct comparison comparison = {differs, context, is_hidden(change->kind)};
     if (change->before)
         ml_object_json(change->before, &before);
-    if (change->after)
+    if (change->stored.len > 0)
+        ml_buf_append_str(&after, change->stored);
+    else if (change->after)
         ml_object_json(change->after, &after);
     ml_json_differences(change->before ? ml_buf_str(&before) : ML_STR("{\"metadata\":{}}"),
                         change->after ? ml_buf_str(&after) : ML_STR("{\"metadata\":{}}"),

@@ -58,6 +58,8 @@ struct ml_plan_change {
     const char *why;                /* of a deletion: "no longer returned by a.lua:8"; or NULL */
     const struct ml_object *before; /* NULL: it is created */
     const struct ml_object *after;  /* NULL: it is deleted */
+    struct ml_str stored;           /* JSON: what a server would make of `after`. Empty: not asked;
+                                       for the caller to set */
 };
 
 /* The next object that would be another one; start with *cursor 0. False: there is none. */

@@ -285,10 +285,10 @@ describe("A script that is changed", function()
   end)
 
   -- Returns the exit code, what the plan says of the controller, and standard error.
-  local function plan(text)
+  local function plan(text, ...)
     local file = shell.folder "plan" .. "/parts.lua"
     shell.write(file, text)
-    local result = host.command { "plan", "--scripts", file, "--namespace", ns, "-o", "json" }
+    local result = host.command { "plan", "--scripts", file, "--namespace", ns, "-o", "json", ... }
     local said = cjson.decode(result.out)
     return result.code, said and said.controllers[1], result.err
   end
@@ -320,6 +320,53 @@ describe("A script that is changed", function()
     till_parts(0)
     code, said = plan(INVERTED)
     assert.same({ 0, {} }, { code, said.changes })
+  end)
+
+  it("is tried by the server on request: the plan has its defaults and refusals, and writes nothing", function()
+    make_widgets(2)
+    till_parts(6)
+    till_said("one", "w02")
+    local code, said = plan([[
+local moonloop = require "moonloop"
+local Service = moonloop.kind("v1", "Service")
+return moonloop.controller {
+  name = "parts",
+  reconciles = moonloop.kind("e2e.moonloop.dev/v1", "Widget"),
+  owns = { Service, moonloop.kind("v1", "ConfigMap") },
+  reconcile = function(widget)
+    local port = widget.metadata.name == "w01" and 80 or 70000
+    return {
+      children = { {
+        apiVersion = "v1", kind = "Service", metadata = { name = widget.metadata.name },
+        spec = { ports = { { port = port } } },
+      } },
+      status = { said = "served" },
+    }
+  end,
+}
+]], "--server-side")
+    assert.equal(1, code)
+    local found = {}
+    for _, change in ipairs(said.changes) do
+      local key = change.verb .. " " .. change.kind
+      found[key] = found[key] or {}
+      table.insert(found[key], change)
+    end
+    assert.equal(6, #found["delete ConfigMap"])
+    assert.is_nil(found["delete ConfigMap"][1].refused)
+    local made, refused = table.unpack(found["create Service"])
+    local stored = {}
+    for _, field in ipairs(made.fields) do
+      stored[field.field] = field.to
+    end
+    assert.same({ "w01", "ClusterIP", 80 }, { made.name, stored.spec.type, stored.spec.ports[1].targetPort })
+    assert.matches('Service "w02" is invalid: %[?spec.ports%[0%].port: Invalid value: 70000', refused.refused)
+    for _, change in ipairs(found["change Widget"]) do
+      assert.same({ { field = "status.said", from = "one", to = "served" } }, change.fields)
+    end
+    assert.same({}, api.list("Service", ns))
+    assert.same({ 6, { one = true } }, { parts() })
+    assert.equal("one", api.get("Widget", ns, "w02").status.said)
   end)
 
   it("is planned over a snapshot, without the cluster, which has gone on meanwhile", function()
@@ -461,7 +508,8 @@ describe("A script that is changed", function()
     kubectl.configmap(ns, "scripts", { ["parts.lua"] = INVERTED })
     till_held(moonloop)
     annotate("ConfigMap", "scripts", "rollout", "imediate")
-    cluster.till_event(ns, "ConfigMap", "scripts", "RolloutUnknown", "expected guarded, immediate or plan, got 'imediate'")
+    local unknown = "expected guarded, immediate or plan, got 'imediate'"
+    cluster.till_event(ns, "ConfigMap", "scripts", "RolloutUnknown", unknown)
     moonloop:till_log { msg = "the annotation for the rollout is not known" }
     assert.equal(3 * WIDGETS, (parts()))
     annotate("ConfigMap", "scripts", "rollout", "immediate")

@@ -99,6 +99,84 @@ describe("moonloop plan", function()
     end
   end)
 
+  -- A Service for each ConfigMap, in a namespace of its own if it says so. Of those that are there, the port changes.
+  local SERVES = [[
+local moonloop = require "moonloop"
+local Service = moonloop.kind("v1", "Service")
+local Namespace = moonloop.kind("v1", "Namespace")
+
+return moonloop.controller {
+  name = "serves",
+  reconciles = moonloop.kind("v1", "ConfigMap"),
+  owns = { Service, Namespace },
+  reconcile = function(map)
+    if map.metadata.labels.serve ~= "yes" then
+      return nil
+    end
+    local own = map.data.own
+    local children = { {
+      apiVersion = "v1", kind = "Service", metadata = { name = map.metadata.name, namespace = own },
+      spec = { ports = { { port = tonumber(map.data.port) } } },
+    } }
+    if own then
+      table.insert(children, 1, { apiVersion = "v1", kind = "Namespace", metadata = { name = own } })
+    end
+    return { children = children }
+  end,
+  finalize = function() end,
+}
+]]
+
+  it("has the server try each change on request, and writes nothing", function()
+    local serves, services = shell.folder "serves" .. "/serves.lua", "/api/v1/namespaces/default/services"
+    shell.write(serves, SERVES)
+    for name, data in pairs {
+      ["serve-1"] = { port = "80" }, ["serve-2"] = { port = "70000" }, ["serve-3"] = { port = "80", own = "made" },
+      ["serve-4"] = { port = "81" },
+    } do
+      local meta = { name = name, labels = { serve = "yes" } }
+      server:must("POST", MAPS, { apiVersion = "v1", kind = "ConfigMap", data = data, metadata = meta })
+    end
+    local owner = server:get(MAPS .. "/serve-4")
+    server:must("POST", services, {
+      apiVersion = "v1", kind = "Service", spec = { ports = { { port = 80 } } },
+      metadata = { name = "serve-4", ownerReferences = { {
+        apiVersion = "v1", kind = "ConfigMap", name = "serve-4", uid = owner.metadata.uid, controller = true,
+        blockOwnerDeletion = true,
+      } } },
+    })
+    local before = server:get(services).metadata.resourceVersion
+    local offline = plan(serves)
+    assert.same({ 2, "" }, { offline.code, offline.err }, offline.out)
+    local result = plan(serves, "--server-side", "-o", "json")
+    assert.same({ 1, "" }, { result.code, result.err })
+    local by_name = {}
+    for _, change in ipairs(cjson.decode(result.out).controllers[1].changes) do
+      if change.kind ~= "ConfigMap" then
+        by_name[change.name] = change
+      end
+    end
+    local function field(change, name)
+      for _, each in ipairs(change.fields) do
+        if each.field == name then
+          return each.to
+        end
+      end
+    end
+    assert.equal("ClusterIP", field(by_name["serve-1"], "spec").type)
+    assert.equal(80, field(by_name["serve-1"], "spec").ports[1].targetPort)
+    assert.matches('Service "serve%-2" is invalid: .*70000', by_name["serve-2"].refused)
+    assert.same({ "create" }, { by_name["serve-3"].verb, by_name["serve-3"].refused }) -- its namespace is not there yet
+    assert.same({ "change", "create" }, { by_name["serve-4"].verb, by_name.made.verb })
+    assert.equal(81, (field(by_name["serve-4"], "spec.ports[81]") or {}).port, cjson.encode(by_name["serve-4"].fields))
+    assert.equal(before, server:get(services).metadata.resourceVersion)
+    assert.equal(1, #server:get(services).items - 1) -- that of the server itself
+    result = plan(serves, "--server-side")
+    assert.equal(1, result.code)
+    local refusal = '\n      the API server refuses it: Service "serve-2" is invalid: '
+    assert.truthy(result.out:find(refusal, 1, true), result.out)
+  end)
+
   -- Takes a snapshot with the script, or with other arguments; returns the file and the result.
   local function take(...)
     local file = shell.path "snapshot"
@@ -196,6 +274,7 @@ return moonloop.controller {
     refused("/: cannot be read: Is a directory", 1, "/", script)
     refused("--snapshot stands for the API server", 2, file, script, "--namespace", "a")
     refused("--snapshot stands for the API server", 2, file, script, "--kubeconfig", "a")
+    refused("--server-side asks the API server; leave out --snapshot", 2, file, script, "--server-side")
     local bad = shell.path "bad"
     for _, case in ipairs {
       { "", ": no snapshot of `moonloop snapshot`" },
