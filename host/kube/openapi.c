@@ -301,6 +301,141 @@ int ml_openapi_schema(struct ml_str text, const struct ml_gvk *gvk, struct ml_bu
     return r;
 }
 
+/* ---- parts of documents ---- */
+
+struct part {
+    char *kind;
+    char *schema; /* NULL: the document has no such kind */
+};
+
+/* The parts of one document that were asked for. */
+struct kept {
+    struct ml_list node;
+    char *path; /* with the hash of its content */
+    struct part *parts;
+    size_t count;
+    char *known; /* all of its kinds, as in ml_openapi_request; empty for other groups */
+    size_t bytes;
+};
+
+struct ml_openapi_cache {
+    struct ml_list documents; /* the oldest first */
+    size_t bytes;
+};
+
+struct ml_openapi_cache *ml_openapi_cache_new(void)
+{
+    struct ml_openapi_cache *self = ml_new(struct ml_openapi_cache);
+    ml_list_init(&self->documents);
+    return self;
+}
+
+static void cache_drop(struct ml_openapi_cache *self, struct kept *kept)
+{
+    ml_list_remove(&kept->node);
+    self->bytes -= kept->bytes;
+    for (size_t i = 0; i < kept->count; i++) {
+        free(kept->parts[i].kind);
+        free(kept->parts[i].schema);
+    }
+    free(kept->parts);
+    free(kept->path);
+    free(kept->known);
+    free(kept);
+}
+
+static struct kept *cache_oldest(const struct ml_openapi_cache *self)
+{
+    return ml_container_of(self->documents.next, struct kept, node);
+}
+
+void ml_openapi_cache_free(struct ml_openapi_cache *self)
+{
+    if (!self)
+        return;
+    while (!ml_list_empty(&self->documents))
+        cache_drop(self, cache_oldest(self));
+    free(self);
+}
+
+/* Of one document, whatever its content is: "/openapi/v3/api/v1". */
+static struct ml_str document_of(const char *path)
+{
+    struct ml_str rest = ml_str_of(path);
+    return ml_str_cut(&rest, '?');
+}
+
+/* The entry of this content; one of another content of the document goes. NULL: there is none. */
+static struct kept *cache_find(struct ml_openapi_cache *self, const char *path)
+{
+    if (!self)
+        return NULL;
+    ml_list_each_entry (struct kept, kept, &self->documents) {
+        if (strcmp(kept->path, path) == 0)
+            return kept;
+        if (ml_str_eq(document_of(kept->path), document_of(path))) {
+            cache_drop(self, kept);
+            return NULL;
+        }
+    }
+    return NULL;
+}
+
+static const struct part *kept_find(const struct kept *kept, const char *kind)
+{
+    for (size_t i = 0; kept && i < kept->count; i++)
+        if (strcmp(kept->parts[i].kind, kind) == 0)
+            return &kept->parts[i];
+    return NULL;
+}
+
+static void cache_grow(struct ml_openapi_cache *self, struct kept *kept, size_t len)
+{
+    kept->bytes += len;
+    self->bytes += len;
+}
+
+/* NULL: the path does not name the content. */
+static struct kept *cache_add(struct ml_openapi_cache *self, const char *path)
+{
+    struct kept *kept = cache_find(self, path);
+    if (kept || !self || !strstr(path, "?hash="))
+        return kept;
+    kept = ml_new(struct kept);
+    kept->path = ml_strdup(path);
+    kept->known = ml_strdup("");
+    ml_list_push(&self->documents, &kept->node);
+    cache_grow(self, kept, sizeof *kept + strlen(path));
+    return kept;
+}
+
+/* `schema` empty: there is no such kind. */
+static void cache_put(struct ml_openapi_cache *self, struct kept *kept, const char *kind,
+                      struct ml_str schema)
+{
+    if (!kept || kept_find(kept, kind))
+        return;
+    kept->parts = ml_realloc(kept->parts, (kept->count + 1) * sizeof *kept->parts);
+    kept->parts[kept->count++] = (struct part){ml_strdup(kind),
+                                               schema.len > 0 ? ml_str_dup(schema) : NULL};
+    cache_grow(self, kept, sizeof(struct part) + strlen(kind) + schema.len);
+}
+
+static void cache_put_known(struct ml_openapi_cache *self, struct kept *kept, struct ml_str known)
+{
+    if (!kept || *kept->known)
+        return;
+    free(kept->known);
+    kept->known = ml_str_dup(known);
+    cache_grow(self, kept, known.len);
+}
+
+static void cache_limit(struct ml_openapi_cache *self)
+{
+    while (self && self->bytes > ML_OPENAPI_CACHE_BYTES)
+        cache_drop(self, cache_oldest(self));
+}
+
 /* ---- from a server ---- */
 
 struct wanted {
@@ -311,11 +446,13 @@ struct wanted {
 
 struct ml_openapi_request {
     struct ml_client *client;
+    struct ml_openapi_cache *cache;
     struct wanted *kinds;
     size_t count;
     bool has_index;
     struct ml_buf index; /* the list of documents; empty: the server has none */
     size_t asked;        /* the kind whose document is under way */
+    char *path;          /* of that document */
     struct ml_client_call *call;
     struct ml_client_await await; /* the server did not answer: it is asked again when it does */
     struct ml_timer again;
@@ -336,6 +473,7 @@ static void request_free(struct ml_openapi_request *self)
         free(self->kinds[i].kind);
     }
     free(self->kinds);
+    free(self->path);
     ml_buf_fini(&self->index);
     ml_buf_fini(&self->known);
     free(self);
@@ -401,6 +539,7 @@ static void on_document(void *context, struct ml_str body, const struct ml_err *
         ask_later(self);
         return;
     }
+    struct kept *kept = err ? NULL : cache_add(self->cache, self->path);
     for (size_t i = 0; i < self->count; i++) {
         ML_AUTO(ml_buf_fini) struct ml_buf schema = ML_BUF_INIT;
         struct ml_err ignored = ML_ERR_INIT; /* nothing is told of a kind that is not there */
@@ -408,14 +547,41 @@ static void on_document(void *context, struct ml_str body, const struct ml_err *
         if (!is_of_document(&self->kinds[i], &self->kinds[self->asked]))
             continue;
         self->kinds[i].is_answered = true;
-        if (!err && ml_openapi_schema(body, &gvk, &schema, &ignored) == 0)
+        if (!err && ml_openapi_schema(body, &gvk, &schema, &ignored) < 0)
+            ml_buf_clear(&schema);
+        if (schema.len > 0)
             self->handler->schema(self->context, i, ml_buf_str(&schema));
+        cache_put(self->cache, kept, self->kinds[i].kind, ml_buf_str(&schema));
     }
+    size_t begin = self->known.len;
     if (err)
         self->is_incomplete = true;
     else if (ml_group_is_built_in(ml_str_of(self->kinds[self->asked].group)))
         document_each_kind(body, note_kind, self);
+    struct ml_str known = ml_buf_str(&self->known);
+    cache_put_known(self->cache, kept, (struct ml_str){known.ptr + begin, known.len - begin});
+    cache_limit(self->cache);
     ask(self);
+}
+
+/* Answers from the cache for the document of the kind `asked`. False: it has not all of that. */
+static bool answer_from_cache(struct ml_openapi_request *self)
+{
+    const struct wanted *asked = &self->kinds[self->asked];
+    const struct kept *kept = cache_find(self->cache, self->path);
+    for (size_t i = 0; i < self->count; i++)
+        if (is_of_document(&self->kinds[i], asked) && !kept_find(kept, self->kinds[i].kind))
+            return false;
+    for (size_t i = 0; i < self->count; i++) {
+        const struct part *part = kept_find(kept, self->kinds[i].kind);
+        if (!is_of_document(&self->kinds[i], asked))
+            continue;
+        self->kinds[i].is_answered = true;
+        if (part->schema)
+            self->handler->schema(self->context, i, ml_str_of(part->schema));
+    }
+    ml_buf_puts(&self->known, kept->known);
+    return true;
 }
 
 static void on_index(void *context, struct ml_str body, const struct ml_err *err)
@@ -476,36 +642,42 @@ static void ask(struct ml_openapi_request *self)
         return;
     }
     for (self->asked = 0; self->asked < self->count; self->asked++) {
-        ML_AUTO(ml_buf_fini) struct ml_buf path = ML_BUF_INIT;
+        struct ml_buf path = ML_BUF_INIT;
         const struct ml_gvk gvk = gvk_of(&self->kinds[self->asked]);
         if (self->kinds[self->asked].is_answered ||
             !ml_openapi_path(ml_buf_str(&self->index), gvk.group, gvk.version, &path))
             continue;
-        send(self, ml_buf_cstr(&path), on_document);
+        free(self->path);
+        self->path = ml_buf_take(&path);
+        if (answer_from_cache(self))
+            continue;
+        send(self, self->path, on_document);
         return;
     }
     request_end(self);
 }
 
-struct ml_openapi_request *ml_openapi_ask(struct ml_client *client, struct ml_loop *loop,
-                                          const struct ml_gvk *gvks, size_t count,
+struct ml_openapi_request *ml_openapi_ask(const struct ml_openapi_opts *opts,
                                           const struct ml_openapi_handler *handler, void *context)
 {
     struct ml_openapi_request *self = ml_new(struct ml_openapi_request);
-    self->client = client;
+    self->client = opts->client;
+    self->cache = opts->cache;
     self->answers_ns = ANSWERS_NS;
     self->handler = handler;
     self->context = context;
-    self->count = count;
-    self->kinds = ml_zalloc((count + 1) * sizeof *self->kinds);
+    self->count = opts->count;
+    self->kinds = ml_zalloc((opts->count + 1) * sizeof *self->kinds);
     self->await = (struct ml_client_await){
         .again = on_server_answers, .context = self, .probes = true};
-    ml_timer_init(&self->again, loop, on_time, self);
+    ml_timer_init(&self->again, opts->loop, on_time, self);
     ml_buf_init(&self->index, 0);
     ml_buf_init(&self->known, 0);
-    for (size_t i = 0; i < count; i++)
-        self->kinds[i] = (struct wanted){ml_str_dup(gvks[i].group), ml_str_dup(gvks[i].version),
-                                         ml_str_dup(gvks[i].kind), false, 0};
+    for (size_t i = 0; i < opts->count; i++) {
+        const struct ml_gvk *gvk = &opts->gvks[i];
+        self->kinds[i] = (struct wanted){ml_str_dup(gvk->group), ml_str_dup(gvk->version),
+                                         ml_str_dup(gvk->kind), false, 0};
+    }
     ask(self);
     return self;
 }

@@ -21,6 +21,15 @@ ML_NODISCARD int ml_openapi_schema(struct ml_str document, const struct ml_gvk *
 
 /* ---- from a server ---- */
 
+/* The parts of documents that were asked for before. The server names a document by the hash of its
+ * content, so they are right as long as its list has that name. */
+struct ml_openapi_cache;
+
+#define ML_OPENAPI_CACHE_BYTES ((size_t)512 * 1024) /* of all parts; the oldest document goes */
+
+struct ml_openapi_cache *ml_openapi_cache_new(void);
+void ml_openapi_cache_free(struct ml_openapi_cache *cache); /* NULL is fine */
+
 struct ml_openapi_request;
 
 struct ml_openapi_handler {
@@ -35,9 +44,16 @@ struct ml_openapi_handler {
     void (*done)(void *context, bool are_published);
 };
 
+struct ml_openapi_opts {
+    struct ml_client *client;
+    struct ml_loop *loop;
+    struct ml_openapi_cache *cache; /* outlives the request; NULL: all documents are asked for */
+    const struct ml_gvk *gvks;      /* copied; one kind at least */
+    size_t count;
+};
+
 /* Asks the server, and again as long as it does not answer. Where it refuses to, `schema` is not
- * called. `gvks` is copied; one kind at least. Callbacks come later from the loop. */
-struct ml_openapi_request *ml_openapi_ask(struct ml_client *client, struct ml_loop *loop,
-                                          const struct ml_gvk *gvks, size_t count,
+ * called. Callbacks come later from the loop. */
+struct ml_openapi_request *ml_openapi_ask(const struct ml_openapi_opts *opts,
                                           const struct ml_openapi_handler *handler, void *context);
 void ml_openapi_cancel(struct ml_openapi_request *request); /* NULL is fine */

@@ -3,6 +3,7 @@
  * one against the embedded server. */
 #include "operator/operator.h"
 
+#include "kube/openapi.h"
 #include "operator/shutdown.h"
 #include "state/election.h"
 #include "state/journal.h"
@@ -304,6 +305,7 @@ struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
     self->services.script_memory.max = memory_of_all(opts->limits.memory_max);
     self->services.outbound = opts->outbound;
     self->services.checked = opts->checked;
+    self->services.schemas = ml_openapi_cache_new();
     self->services.slices = ml_slices_new(opts->loop, !opts->virtual_time);
     self->services.authors = &self->authors;
     if (!opts->virtual_time) /* nobody asks in a test */
@@ -332,6 +334,7 @@ void ml_operator_free(struct ml_operator *self)
     ml_slices_free(self->services.slices);
     ml_authors_fini(&self->authors);
     ml_journal_free(self->services.journal);
+    ml_openapi_cache_free(self->services.schemas);
     ml_deletions_free(self->services.deletions);
     ml_recorder_free(self->services.recorder);
     ml_informers_free(self->services.informers);

@@ -210,9 +210,15 @@ static void ask_for_schemas(struct ml_text_check *self)
         self->has_schema = ml_zalloc((count + 1) * sizeof *self->has_schema);
     for (size_t i = 0; i < count; i++)
         gvks[i] = ml_analysis_kind(self->analysis, i);
+    const struct ml_openapi_opts opts = {
+        .client = self->services->client,
+        .loop = self->services->loop,
+        .cache = self->services->schemas,
+        .gvks = gvks,
+        .count = count,
+    };
     if (count > 0)
-        self->schemas = ml_openapi_ask(self->services->client, self->services->loop, gvks, count,
-                                       &handler, self);
+        self->schemas = ml_openapi_ask(&opts, &handler, self);
     else
         ml_slice_wait(&self->slice, self->account);
 }

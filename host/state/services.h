@@ -14,6 +14,7 @@ struct ml_authors;
 struct ml_checked_texts;
 struct ml_deletions;
 struct ml_journal;
+struct ml_openapi_cache;
 
 struct ml_services {
     struct ml_loop *loop;
@@ -33,5 +34,6 @@ struct ml_services {
     struct ml_deletions *deletions;      /* state/deletions.h; NULL where nobody asks */
     struct ml_journal *journal;          /* state/journal.h; NULL where nobody asks */
     struct ml_checked_texts *checked;    /* operator/text_check.h; NULL: each is analyzed */
+    struct ml_openapi_cache *schemas;    /* kube/openapi.h; NULL: each is asked for */
     struct ml_outbound *outbound;        /* of ctx.http; NULL: scripts ask nobody */
 };

@@ -168,10 +168,20 @@ static void on_schemas_done(void *context, bool are_published)
 
 static const struct ml_openapi_handler answer_handler = {on_schema, on_kind, on_schemas_done};
 
+static struct ml_openapi_request *ask_with(struct world *world, struct ml_openapi_cache *cache,
+                                           size_t count, struct answer *answer)
+{
+    const struct ml_openapi_opts opts = {.client = world->client,
+                                         .loop = world->loop,
+                                         .cache = cache,
+                                         .gvks = asked,
+                                         .count = count};
+    return ml_openapi_ask(&opts, &answer_handler, answer);
+}
+
 static struct ml_openapi_request *ask_server(struct world *world, struct answer *answer)
 {
-    return ml_openapi_ask(world->client, world->loop, asked, ML_COUNT(asked), &answer_handler,
-                          answer);
+    return ask_with(world, NULL, ML_COUNT(asked), answer);
 }
 
 static void test_openapi_asks_the_server_for_each_document_once(void **state)
@@ -197,6 +207,96 @@ static void test_openapi_asks_the_server_for_each_document_once(void **state)
                         "kind apps v1 \n"
                         "kind apps v1beta1 \n");
     ml_buf_fini(&answer.text);
+}
+
+static void reply_document(struct world *world, const char *path, const char *document)
+{
+    fake_reply(fake_expect(world->server, "GET", path), 200, document);
+    ml_loop_poll(world->loop);
+}
+
+static void assert_told_as(struct answer *answer, struct answer *first)
+{
+    assert_int_equal(answer->done_count, 1);
+    assert_true(answer->are_published);
+    assert_string_equal(ml_buf_cstr(&answer->text), ml_buf_cstr(&first->text));
+}
+
+static void test_openapi_asks_for_no_document_of_the_same_content_again(void **state)
+{
+    struct world *world = *state;
+    struct ml_openapi_cache *cache = ml_openapi_cache_new();
+    struct answer first = {ML_BUF_INIT, 0, false}, again = first, other = first;
+    ask_with(world, cache, ML_COUNT(asked), &first);
+    reply_document(world, "/openapi/v3", INDEX_OF_E);
+    reply_document(world, "/openapi/v3/apis/e.com/v1?hash=A", DOCUMENT_OF_E);
+    reply_document(world, "/openapi/v3/apis/apps/v1?hash=B", DOCUMENT_OF_APPS);
+    assert_int_equal(first.done_count, 1);
+    ask_with(world, cache, ML_COUNT(asked), &again);
+    reply_document(world, "/openapi/v3", INDEX_OF_E);
+    fake_expect_none(world->server);
+    assert_told_as(&again, &first);
+    ML_AUTO_FREE char *changed = ml_strdup(INDEX_OF_E);
+    *(strstr(changed, "hash=A") + strlen("hash=")) = 'C';
+    ask_with(world, cache, ML_COUNT(asked), &other);
+    reply_document(world, "/openapi/v3", changed);
+    reply_document(world, "/openapi/v3/apis/e.com/v1?hash=C", DOCUMENT_OF_E);
+    fake_expect_none(world->server);
+    assert_told_as(&other, &first);
+    ml_buf_fini(&first.text);
+    ml_buf_fini(&again.text);
+    ml_buf_fini(&other.text);
+    ml_openapi_cache_free(cache);
+}
+
+/* Of a document that was read for one kind, another one is asked for. */
+static void test_openapi_asks_for_a_kind_that_it_does_not_have(void **state)
+{
+    struct world *world = *state;
+    struct ml_openapi_cache *cache = ml_openapi_cache_new();
+    struct answer one = {ML_BUF_INIT, 0, false}, all = one, again = one;
+    ask_with(world, cache, 1, &one);
+    reply_document(world, "/openapi/v3", INDEX_OF_E);
+    reply_document(world, "/openapi/v3/apis/e.com/v1?hash=A", DOCUMENT_OF_E);
+    assert_int_equal(one.done_count, 1);
+    ask_with(world, cache, ML_COUNT(asked), &all);
+    reply_document(world, "/openapi/v3", INDEX_OF_E);
+    reply_document(world, "/openapi/v3/apis/e.com/v1?hash=A", DOCUMENT_OF_E);
+    reply_document(world, "/openapi/v3/apis/apps/v1?hash=B", DOCUMENT_OF_APPS);
+    assert_int_equal(all.done_count, 1);
+    ask_with(world, cache, ML_COUNT(asked), &again);
+    reply_document(world, "/openapi/v3", INDEX_OF_E);
+    fake_expect_none(world->server);
+    assert_told_as(&again, &all);
+    ml_buf_fini(&one.text);
+    ml_buf_fini(&all.text);
+    ml_buf_fini(&again.text);
+    ml_openapi_cache_free(cache);
+}
+
+/* A refusal is asked for again, and so is a document whose part would take too much room. */
+static void test_openapi_keeps_no_refusal_and_no_giant(void **state)
+{
+    struct world *world = *state;
+    struct ml_openapi_cache *cache = ml_openapi_cache_new();
+    ML_AUTO(ml_buf_fini) struct ml_buf giant = ML_BUF_INIT;
+    const char *at = strstr(DOCUMENT_OF_E, APP_OF_V1);
+    ml_buf_printf(&giant, "%.*s\"example\":\"", (int)(at - DOCUMENT_OF_E), DOCUMENT_OF_E);
+    for (size_t i = 0; i < ML_OPENAPI_CACHE_BYTES; i++)
+        ml_buf_putc(&giant, 'x');
+    ml_buf_printf(&giant, "\",%s", at);
+    for (int i = 0; i < 3; i++) {
+        struct answer answer = {ML_BUF_INIT, 0, false};
+        ask_with(world, cache, 1, &answer);
+        reply_document(world, "/openapi/v3", INDEX_OF_E);
+        fake_reply(fake_expect(world->server, "GET", "/openapi/v3/apis/e.com/v1?hash=A"),
+                   i == 0 ? 403 : 200, ml_buf_cstr(&giant));
+        ml_loop_poll(world->loop);
+        assert_int_equal(answer.done_count, 1);
+        assert_int_equal(strncmp(ml_buf_cstr(&answer.text), "schema 0", 8) == 0, i > 0);
+        ml_buf_fini(&answer.text);
+    }
+    ml_openapi_cache_free(cache);
 }
 
 /* A server that does not answer the first requests for one path, and answers all others. */
@@ -290,6 +390,9 @@ int main(void)
         cmocka_unit_test(test_openapi_says_what_is_wrong),
         cmocka_unit_test(test_openapi_has_a_document_for_each_version),
         WITH(test_openapi_asks_the_server_for_each_document_once),
+        WITH(test_openapi_asks_for_no_document_of_the_same_content_again),
+        WITH(test_openapi_asks_for_a_kind_that_it_does_not_have),
+        WITH(test_openapi_keeps_no_refusal_and_no_giant),
         WITH(test_openapi_asks_again_a_server_that_does_not_answer),
         WITH(test_openapi_does_not_hurry_while_only_others_are_answered),
         WITH(test_openapi_tells_no_kinds_of_a_server_that_refuses),
