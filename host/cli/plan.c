@@ -1,7 +1,7 @@
 /* moonloop plan: what scripts would do on a cluster, as a diff. Nothing is written: an operator
- * whose client sends no write fills the caches, and the scripts run on a copy of them
- * (operator/plan.h). moonloop snapshot does the same, and keeps what it has read for plans without
- * a server (kube/snapshot.h). */
+ * whose client sends reads alone, and dry runs on request, fills the caches, and the scripts run on
+ * a copy of them (operator/plan.h). moonloop snapshot does the same, and keeps what it has read for
+ * plans without a server (kube/snapshot.h). */
 #include "cli/api.h"
 
 #include "base/escape.h"
@@ -177,21 +177,13 @@ static bool ask_server(struct work *work, struct ml_client_request *request)
 /* The object without the metadata that the server sets. */
 static void append_wanted(const struct ml_object *object, struct ml_buf *out)
 {
-    static const char *const set[] = {"resourceVersion", "uid", "generation", "creationTimestamp",
-                                      "managedFields"};
-    ML_AUTO(ml_buf_fini) struct ml_buf json = ML_BUF_INIT, unset = ML_BUF_INIT;
-    struct ml_json_writer writer;
+    static const char unset[] = "{\"metadata\":{\"resourceVersion\":null,\"uid\":null,"
+                                "\"generation\":null,\"creationTimestamp\":null,"
+                                "\"managedFields\":null}}";
+    ML_AUTO(ml_buf_fini) struct ml_buf json = ML_BUF_INIT;
     struct ml_err err = ML_ERR_INIT;
     ml_object_json(object, &json);
-    ml_json_writer_init(&writer, &unset);
-    ml_json_begin_object(&writer);
-    ml_json_key(&writer, ML_STR("metadata"));
-    ml_json_begin_object(&writer);
-    for (size_t i = 0; i < ML_COUNT(set); i++)
-        ml_json_put_raw(&writer, set[i], ML_STR("null"));
-    ml_json_end_object(&writer);
-    ml_json_end_object(&writer);
-    if (ml_json_merge(ml_buf_str(&json), ml_buf_str(&unset), out, &err) < 0)
+    if (ml_json_merge(ml_buf_str(&json), ml_str_of(unset), out, &err) < 0)
         ml_buf_puts(out, "{}"); /* an object of the cache is one */
 }
 
@@ -306,6 +298,19 @@ static bool try_delete(struct work *work, const struct ml_plan_change *change)
     return ask_server(work, &request) || work->refusal.kind == ML_ENOT_FOUND;
 }
 
+/* A server that answers no more would be asked once more for each change, and refuses none of them.
+ */
+static bool has_no_answer(struct work *work, const struct ml_plan_change *change)
+{
+    if (!ml_client_unanswered(&work->refusal))
+        return false;
+    ml_err_set(&work->problem, work->refusal.kind,
+               "%s: the API server did not answer the dry run of %s " ML_STR_FMT ": %s",
+               ml_plan_declaration(work->plan)->file, change->kind->kind, ML_STR_ARG(change->key),
+               work->refusal.message);
+    return true;
+}
+
 /* Sends each change as a dry run, one after the other. */
 static void try_changes(struct work *work)
 {
@@ -321,6 +326,8 @@ static void try_changes(struct work *work)
         bool fits = change.verb == ML_PLAN_CREATE   ? try_create(work, &change, &stored)
                     : change.verb == ML_PLAN_DELETE ? try_delete(work, &change)
                                                     : try_change(work, &change, &stored);
+        if (!fits && has_no_answer(work, &change))
+            return;
         if (!fits)
             work->dry_runs[i].refused = ml_strdup(work->refusal.message);
         else if (stored.len > 0)

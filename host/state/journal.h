@@ -1,6 +1,6 @@
 /* L4 state. The journal: what the runs of this process did of late, for a person who asks
- * (operator/why.h). A ring of entries in one block of memory; the oldest make room. It is always
- * on, and has names, texts of errors and places in scripts, but no data of objects. */
+ * (operator/inspect.h). A ring of entries in one block of memory; the oldest make room. It is
+ * always on, and has names, texts of errors and places in scripts, but no data of objects. */
 #pragma once
 
 #include "base/str.h"

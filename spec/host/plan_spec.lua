@@ -4,6 +4,7 @@ local cjson = require "cjson.safe"
 local dev = require "spec.host.support.dev"
 local host = require "spec.e2e.support.host"
 local shell = require "spec.e2e.support.shell"
+local wait = require "spec.e2e.support.wait"
 
 local MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -175,6 +176,45 @@ return moonloop.controller {
     assert.equal(1, result.code)
     local refusal = '\n      the API server refuses it: Service "serve-2" is invalid: '
     assert.truthy(result.out:find(refusal, 1, true), result.out)
+  end)
+
+  it("ends when the server answers no more", function()
+    local mine, serves = dev.start { "--pods", "none" }, shell.folder "serves" .. "/serves.lua"
+    local killer = shell.path "killer.lua"
+    finally(function() mine:stop() end)
+    shell.write(serves, SERVES)
+    -- Ends the server when it asks a webhook about the first dry run.
+    shell.write(killer, ([[
+local listener = assert(require "socket".bind("127.0.0.1", 0))
+print(select(2, listener:getsockname()))
+io.stdout:flush()
+listener:settimeout(60)
+listener:accept()
+os.execute "kill -KILL %d"
+]]):format(mine.host.pid))
+    local log = shell.path "killer.log"
+    shell.must(("lua5.4 %s >%s 2>&1 &"):format(shell.quote(killer), shell.quote(log)))
+    local port = wait.till("the killer", 10, function() return (shell.read(log) or ""):match "^%d+" end)
+    for i = 1, 3 do
+      mine:must("POST", MAPS, {
+        apiVersion = "v1", kind = "ConfigMap", data = { port = "80" },
+        metadata = { name = "serve-" .. i, labels = { serve = "yes" } },
+      })
+    end
+    mine:must("POST", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", {
+      apiVersion = "admissionregistration.k8s.io/v1", kind = "ValidatingWebhookConfiguration",
+      metadata = { name = "killer" },
+      webhooks = { {
+        name = "killer.example.com", sideEffects = "None", admissionReviewVersions = { "v1" },
+        clientConfig = { url = ("https://127.0.0.1:%s/"):format(port) },
+        rules = { { apiGroups = { "" }, apiVersions = { "v1" }, operations = { "CREATE" }, resources = { "services" } } },
+      } },
+    })
+    local result = host.command { "plan", "--kubeconfig", mine.kubeconfig, serves, "--server-side" }
+    assert.same({ 1, "" }, { result.code, result.out }, result.err)
+    assert.matches("serves%.lua: the API server did not answer the dry run of Service default/serve%-1: [^\n]*\n$",
+      result.err)
+    assert.equal(1, select(2, result.err:gsub("did not answer", "")))
   end)
 
   -- Takes a snapshot with the script, or with other arguments; returns the file and the result.
