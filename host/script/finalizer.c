@@ -117,6 +117,7 @@ void run_add_finalizer(struct ml_run *run)
                 .budget = &script->memory,
             },
         .expectations = script->binding.expectations,
+        .check = script->binding.check,
         .informer = script->binding.informers[0],
         .key = ml_object_key(object),
     };

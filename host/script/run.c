@@ -562,6 +562,7 @@ void run_write(struct ml_run *run, const struct ml_write *write, bool wait_for_c
     struct ml_write mine = *write;
     mine.request.flow = run->thread.script->field_manager;
     mine.request.budget = &run->thread.script->memory;
+    mine.check = run->thread.script->binding.check;
     run->write = ml_writer_send(run->thread.script->services, &mine, run_write_done, run);
 }
 

@@ -11,6 +11,7 @@
 #include "state/reflector.h"
 #include "state/services.h"
 
+struct ml_write_check;
 struct ml_script;
 struct ml_run; /* one reconcile under way */
 
@@ -151,6 +152,7 @@ struct ml_script_binding {
     struct ml_informer *const *informers;
     struct ml_expectations *expectations;
     struct ml_cpu_account *cpu_account; /* of the CPU time of its code; NULL: nobody */
+    const struct ml_write_check *check; /* of its writes; NULL: none */
 };
 
 void ml_script_bind(struct ml_script *script, const struct ml_script_binding *binding);

@@ -99,6 +99,8 @@ struct ml_writer_call {
     void *context;
 
     struct ml_client_call *sent;
+    struct ml_err *refused;   /* by the check: why it was not sent; else NULL */
+    struct ml_task refusal;   /* answers with that */
     struct ml_err *lost;      /* why the reply did not come, during the read; else NULL */
     struct ml_budget *budget; /* of the script that writes, or NULL */
 };
@@ -112,6 +114,8 @@ static void writer_call_free(struct ml_writer_call *call)
     free(call->uid);
     free(call->rv);
     free(call->lost);
+    ml_task_cancel(&call->refusal);
+    free(call->refused);
     free(call->place);
     free(call->why);
     free(call->revision);
@@ -311,6 +315,12 @@ static void writer_on_answer(void *context, struct ml_str body, const struct ml_
     }
 }
 
+static void writer_on_refused(void *context)
+{
+    struct ml_writer_call *call = context;
+    writer_finish(call, ML_STR(""), call->refused);
+}
+
 /* Every deletion is traced. */
 static void writer_keep_reason(struct ml_writer_call *call, const struct ml_write *write)
 {
@@ -339,6 +349,7 @@ struct ml_writer_call *ml_writer_send(struct ml_services *services, const struct
                                       ml_client_done *done, void *context)
 {
     const struct ml_client_request *request = &write->request;
+    struct ml_err refused = ML_ERR_INIT;
     struct ml_writer_call *call = ml_new(struct ml_writer_call);
     call->services = services;
     call->kind = request->kind;
@@ -355,7 +366,13 @@ struct ml_writer_call *ml_writer_send(struct ml_services *services, const struct
     call->done = done;
     call->context = context;
     writer_keep_guards(call, write);
-    call->sent = ml_client_send(services->client, request, writer_on_answer, call);
+    ml_task_init(&call->refusal, writer_on_refused, call);
+    if (!write->check || write->check->lets(write->check->context, write, &refused)) {
+        call->sent = ml_client_send(services->client, request, writer_on_answer, call);
+    } else {
+        call->refused = ml_err_dup(&refused);
+        ml_task_defer(&call->refusal, services->loop);
+    }
     return call;
 }
 
@@ -363,6 +380,7 @@ void ml_writer_cancel(struct ml_writer_call *call)
 {
     if (!call)
         return;
-    ml_client_cancel(call->sent);
+    if (call->sent)
+        ml_client_cancel(call->sent);
     writer_call_free(call);
 }

@@ -23,12 +23,22 @@
 
 struct ml_writer_call;
 
+struct ml_write;
+
+/* Asked before each write is sent. */
+struct ml_write_check {
+    /* False: it is not sent, and answered with `err`, which was set. */
+    bool (*lets)(void *context, const struct ml_write *write, struct ml_err *err);
+    void *context;
+};
+
 struct ml_write {
     struct ml_client_request request; /* strings are copied where the client needs that */
     struct ml_expectations *expectations;
-    struct ml_informer *informer; /* of the kind written, or NULL; outlives the call */
-    struct ml_str key;            /* of the object being reconciled; copied */
-    struct ml_str owner_uid;      /* of the controller owner in the body, or empty; copied */
+    const struct ml_write_check *check; /* NULL: each write is sent */
+    struct ml_informer *informer;       /* of the kind written, or NULL; outlives the call */
+    struct ml_str key;                  /* of the object being reconciled; copied */
+    struct ml_str owner_uid;            /* of the controller owner in the body, or empty; copied */
     /* Of the script that asked for it, for the journal: "site.lua:88"; copied. NULL: the host did,
      * or it is a delete, which has `deletion.why`. */
     const char *place;

@@ -59,9 +59,10 @@ static void open_limited(struct indexed *self, const char *keys, const char *sel
     world_open_file(&self->w, text, selection, body, limits);
     self->slices = ml_slices_new(self->w.loop, false);
     ml_cpu_account_init(&self->cpu_account, self->slices, nothing_idle, NULL);
-    ml_script_bind(self->w.script,
-                   &(struct ml_script_binding){self->w.kinds, self->w.in, self->w.expectations,
-                                               &self->cpu_account});
+    ml_script_bind(self->w.script, &(struct ml_script_binding){.kinds = self->w.kinds,
+                                                               .informers = self->w.in,
+                                                               .expectations = self->w.expectations,
+                                                               .cpu_account = &self->cpu_account});
     ml_script_on_index_failed(self->w.script, on_failed, self);
     self->listener = (struct ml_listener){
         .change = on_change, .synced = on_synced, .context = self};
@@ -78,8 +79,10 @@ static void close_all(struct indexed *self)
 {
     ml_informer_unlisten(&self->listener);
     ml_cpu_account_fini(&self->cpu_account);
-    ml_script_bind(self->w.script, &(struct ml_script_binding){self->w.kinds, self->w.in,
-                                                               self->w.expectations, NULL});
+    ml_script_bind(self->w.script,
+                   &(struct ml_script_binding){.kinds = self->w.kinds,
+                                               .informers = self->w.in,
+                                               .expectations = self->w.expectations});
     ml_slices_free(self->slices);
     world_close(&self->w);
 }

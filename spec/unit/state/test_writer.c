@@ -114,6 +114,45 @@ static struct fake_call *next_call(struct writer_world *self)
     return fake_next(self->all.world.server);
 }
 
+static bool lets_all_but_deletes(void *context, const struct ml_write *write, struct ml_err *err)
+{
+    ++*(int *)context;
+    if (write->request.verb != ML_VERB_DELETE)
+        return true;
+    ml_err_set(err, ML_ECANCELED, "it was stopped");
+    return false;
+}
+
+/* It is answered later, like one that the server refuses, and leaves nothing behind. */
+static void test_writer_sends_nothing_that_its_check_refuses(void **state)
+{
+    struct writer_world *self = *state;
+    int asked = 0;
+    const struct ml_write_check check = {.lets = lets_all_but_deletes, .context = &asked};
+    struct ml_write write = write_of(self, ML_VERB_DELETE);
+    write.request.body = ML_STR("");
+    write.check = &check;
+    send_write(self, &write);
+    assert_int_equal(self->done_count, 0);
+    ml_loop_poll(self->all.world.loop);
+    assert_int_equal(self->done_count, 1);
+    assert_int_equal(self->err.kind, ML_ECANCELED);
+    assert_string_equal(self->err.message, "it was stopped");
+    assert_true(gate_is_open(self));
+    fake_expect_none(self->all.world.server);
+    struct ml_writer_call *call = send_write(self, &write);
+    ml_writer_cancel(call);
+    ml_loop_poll(self->all.world.loop);
+    assert_int_equal(self->done_count, 0);
+    write = write_of(self, ML_VERB_CREATE);
+    write.check = &check;
+    send_write(self, &write);
+    fake_reply(next_call(self), 201, pod("a", "ua", 10));
+    assert_int_equal(self->err.kind, 0);
+    assert_int_equal(asked, 3);
+    forget_key(self);
+}
+
 static void test_writer_answer_is_remembered_in_the_gate(void **state)
 {
     struct writer_world *self = *state;
@@ -414,6 +453,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_writer_answer_is_remembered_in_the_gate),
+        TEST(test_writer_sends_nothing_that_its_check_refuses),
         TEST(test_writer_without_informer_just_writes),
         TEST(test_writer_delete_counts_only_when_the_answer_has_a_version),
         TEST(test_writer_traces_what_it_deleted),
