@@ -645,8 +645,9 @@ type_of {
 type_of {
   name = "Rollout", list = "rollout",
   {
-    "mode?", '"guarded"|"immediate"|"plan"', '`"guarded"`: a version that would do harm is held or refused. '
-      .. '`"immediate"`: each version takes over. `"plan"`: a version that would change anything is held, too.',
+    "mode?", '"guarded"|"canary"|"plan"|"immediate"', '`"guarded"`: a version that would do harm is held or refused. '
+      .. '`"canary"`: likewise, and it works for one object first, then for more and more. `"plan"`: a version that '
+      .. 'would change anything is held, too. `"immediate"`: each version takes over.',
     example = 'mode = "plan"',
   },
   {
@@ -660,6 +661,11 @@ type_of {
   {
     "max_failures_percent?", "integer", "A version that fails for more than so many in a hundred objects (of 5 or "
       .. "more), for which the running one does not, is refused; 0 to 100.", example = "max_failures_percent = 20",
+  },
+  {
+    "settle_seconds?", "integer", "After all of its objects were reconciled, a new version has to do no harm for so "
+      .. "long: in each step of a canary, and until it is not taken back by itself any more; 0 to 86400.",
+    example = "settle_seconds = 10",
   },
 }
 
@@ -738,8 +744,8 @@ type_of {
       .. "run read the changed fields or not.",
   },
   {
-    "rollout?", 'moonloop.Rollout|"guarded"|"immediate"|"plan"', "How much harm the next version may do: a mode, or "
-      .. "[limits](changing.md#limits). It is asked of the version that runs, not of the one that takes over.",
+    "rollout?", 'moonloop.Rollout|"guarded"|"canary"|"plan"|"immediate"', "How much harm the next version may do: a "
+      .. "mode, or [limits](changing.md#limits). It is asked of the version that runs, not of the one that takes over.",
   },
 }
 

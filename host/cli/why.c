@@ -206,6 +206,18 @@ static void append_string(struct ml_buf *line, struct ml_str raw)
     (void)ml_json_to_string(raw, line);
 }
 
+/* "  3f2a91bc on trial: 3 of 30 objects" */
+static void append_trial(struct ml_str controller, struct ml_buf *line)
+{
+    struct ml_str trial;
+    if (!ml_json_find(controller, &trial, "trial", NULL))
+        return;
+    ML_AUTO_FREE char *revision = text_of(trial, "revision", "");
+    ML_AUTO_FREE char *objects = text_of(trial, "objects", "0");
+    ML_AUTO_FREE char *of = text_of(trial, "of", "0");
+    ml_buf_printf(line, "  %s on trial: %s of %s objects", revision, objects, of);
+}
+
 static void print_status(struct ml_str answer)
 {
     static const char *const columns[] = {"controller", "revision", "kind",    "objects",
@@ -231,6 +243,7 @@ static void print_status(struct ml_str answer)
             ml_buf_printf(&line, "%s%*s", i > 0 ? " " : "", widths[i], text);
         }
         ML_AUTO_FREE char *rests = text_of(one, "rests", "");
+        append_trial(one, &line);
         ml_print_line(stdout, "%s%s%s", ml_buf_cstr(&line), *rests ? "  " : "", rests);
     }
 }

@@ -36,17 +36,20 @@ enum moonloop_exit {
 /* The limits of a new version that is guarded. It is held when it would delete more than both of
  * the first two: objects, and so many in a hundred of what the tried objects own. It is refused
  * when it fails for more than so many in a hundred objects. When there are more than `sample` (1 to
- * 10000), so many are tried. A controller can set its own (docs/changing.md). */
+ * 10000), so many are tried. Once live, it has to do no harm for `settle_seconds` (0 to 86400)
+ * after its objects were reconciled, or the one before works again. A controller can set its own
+ * (docs/changing.md). */
 struct moonloop_rollout_limits {
     int max_deletes;
     int max_deletes_percent;
     int max_failures_percent;
     int sample;
+    int settle_seconds;
 };
 
 #define MOONLOOP_ROLLOUT_LIMITS_INIT                                                               \
     {                                                                                              \
-        10, 5, 20, 500                                                                             \
+        10, 5, 20, 500, 10                                                                         \
     }
 
 /* All strings and lists are borrowed until moonloop_free, the struct itself until moonloop_new
@@ -75,8 +78,9 @@ struct moonloop_opts {
      * two deaths in a row. Default: nothing is recorded. */
     const char *state_dir;
     /* How a new version of a script takes over: "guarded" (default), when what it would do to the
-     * objects in the cache is harmless, else somebody has to approve it; "plan", when that is
-     * nothing; or "immediate". */
+     * objects in the cache is harmless, else somebody has to approve it; "canary", likewise, and it
+     * works for one object first, then for more and more; "plan", when it would do nothing; or
+     * "immediate". */
     const char *rollout;
     const struct moonloop_rollout_limits *rollout_limits; /* default: as initialized */
     /* Runs the tests beside the scripts (host/operator/own_tests.h), for a program that has a

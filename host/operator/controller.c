@@ -2,19 +2,25 @@
  * them. It decides which keys are this replica's, which may begin, which function is called for
  * their object, and about a key that has ended; a circuit holds back a script that runs into its
  * limits again and again, and keys are slowed that fight. The controller runs one revision after
- * the other, and in the end it is removed or stops. */
+ * the other, the next one first on trial, and in the end it is removed or stops. */
 #include "operator/controller_internal.h"
 
 #include "base/escape.h"
 #include "codec/json.h"
 #include "kube/object_diff.h"
+#include "operator/status.h"
 #include "state/journal.h"
+#include "state/shard_group.h"
 
 #include <stdio.h>
 
 /* Reconciles that were under way may still add finalizers, and a replica that stands by waits for
  * the one that acts: so the cache is looked at again and again. */
 #define REMOVAL_CHECK_NS (100 * ML_NS_PER_MS)
+
+/* Of a key in a row, under a revision on trial: it will not be good soon. */
+#define TRIAL_FAILURES 5
+#define TRIAL_CHECK_NS (100 * ML_NS_PER_MS)
 
 #define VAIN_FAILURES 13                /* in a row, after 5 ms, 10 ms, … 10 s: in all 20 s */
 #define VAIN_PAUSE_NS (8 * ML_NS_PER_S) /* of the circuit: it was open for 15 s by then */
@@ -41,6 +47,18 @@ static bool controller_acts(const struct ml_controller *self, struct ml_str key)
     if (services->standby)
         return false;
     return !services->shard || ml_shard_acts(services->shard, ml_str_of(self->name), key);
+}
+
+/* Where the key stands in the steps of a canary: the same on all replicas, and after a restart. */
+static uint64_t place_of(const struct ml_controller *self, struct ml_str key)
+{
+    return rendezvous_key(ml_str_of(self->name), key);
+}
+
+struct ml_revision *ml_controller_revision_of(const struct ml_controller *self, struct ml_str key)
+{
+    bool is_canary = self->trial.revision && self->trial.revision == self->offered;
+    return is_canary && place_of(self, key) <= self->trial.reach ? self->offered : self->current;
 }
 
 /* Sets the cause of the key's next reconcile, as in struct ml_cause, which is due after `delay_ns`.
@@ -74,6 +92,8 @@ static void collect_keys(void *context)
     struct ml_controller *self = context;
     size_t cursor = 0, owned = 0, paused = 0;
     ml_metric_set(self->metrics.keys, (double)ml_keys_len(&self->keys));
+    ml_metric_set(self->metrics.trial_objects,
+                  self->trial.revision ? (double)self->trial.brake.tried : 0);
     if (!self->current)
         return;
     const struct ml_store *store = ml_revision_store(self->current);
@@ -160,6 +180,9 @@ static void register_metrics(struct ml_controller *self)
     metrics->objects_paused = register_gauge(
         self, "moonloop_objects_paused",
         "Objects that are not reconciled because somebody paused them.");
+    metrics->trial_objects = register_gauge(
+        self, "moonloop_controller_trial_objects",
+        "Objects that a new version works for while it may still be taken back; 0: there is none.");
     if (self->services->shard)
         metrics->keys_owned = register_gauge(self, "moonloop_shard_keys_owned",
                                              "Objects that this replica acts on, by controller.");
@@ -213,6 +236,23 @@ static void tell_slowed(struct ml_controller *self, struct ml_str key, const cha
                 ML_S("changes", fields),
                 ML_REPEAT_FIELDS(repeat, ml_enqueue_filter_pause(self->filter, key)));
     record_slowed(self, key, other ? "ControllersFight" : "SelfTriggered", note);
+}
+
+static void controller_brake(struct ml_controller *self, const struct ml_err *why);
+static struct ml_key_trial *controller_part(const struct ml_controller *self, struct ml_str key);
+
+/* An edit that begins a fight is taken back. `fields`: what both sides change, or the key alone. */
+static void stop_trial_of_slowed(struct ml_controller *self, struct ml_str key, const char *fields)
+{
+    const struct ml_key_trial *part = controller_part(self, key);
+    struct ml_err err = ML_ERR_INIT;
+    if (!part || part->slowed_before ||
+        ml_controller_revision_of(self, key) != self->trial.revision)
+        return;
+    ML_AUTO_FREE char *why = ml_asprintf(ML_STR_FMT " changes again and again: %s", ML_STR_ARG(key),
+                                         fields);
+    ml_brake_stop(&self->trial.brake, why, &err);
+    controller_brake(self, &err);
 }
 
 static void lookup_end(struct lookup *lookup, const char *other)
@@ -374,6 +414,7 @@ static void controller_key_slowed(struct ml_controller *self, struct ml_str key,
         look_up_other(self, key, slowed);
     else
         tell_slowed(self, key, slowed->fields, is_unknown ? "another client" : slowed->other_side);
+    stop_trial_of_slowed(self, key, slowed->fields);
 }
 
 static void controller_key_hot(struct ml_controller *self, struct ml_str key)
@@ -385,6 +426,7 @@ static void controller_key_hot(struct ml_controller *self, struct ml_str key)
     record_slowed(self, key, "SelfTriggered",
                   "each run asks to be called again at once (requeue_after, requeue_at): "
                   "after 100 of them the next ones wait, up to 1 s");
+    stop_trial_of_slowed(self, key, "each run asks to be called again at once");
 }
 
 /* ---- verdicts of the enqueue filter ---- */
@@ -418,9 +460,18 @@ static void controller_follow_verdict(struct ml_controller *self, struct ml_str 
     ml_verdict_fini(verdict);
 }
 
+static void controller_leave_trial(struct ml_controller *self, struct ml_str key)
+{
+    const struct ml_key_trial *part = controller_part(self, key);
+    if (part && part->fails)
+        self->trial.brake.fails--;
+    ml_keys_forget_trial(&self->keys, key);
+}
+
 /* Everything about the key goes but expectations. */
 static void controller_drop_key(struct ml_controller *self, struct ml_str key)
 {
+    controller_leave_trial(self, key);
     ml_workqueue_remove(self->queue, key);
     ml_enqueue_filter_gone(self->filter, key);
     ml_read_sets_drop(self->read_sets, key);
@@ -481,6 +532,17 @@ static void report_circuit_closed(struct ml_controller *self)
     notify_circuit(self, false, note);
 }
 
+static void stop_trial_at_limits(struct ml_controller *self, const struct ml_err *limit)
+{
+    struct ml_err err = ML_ERR_INIT;
+    if (!self->trial.revision)
+        return;
+    ML_AUTO_FREE char *why = ml_asprintf("it runs into its limits again and again: %s",
+                                         limit->message);
+    ml_brake_stop(&self->trial.brake, why, &err);
+    controller_brake(self, &err);
+}
+
 /* No timer while a probe is under way: its end decides. */
 static void start_probe_timer(struct ml_controller *self)
 {
@@ -493,8 +555,10 @@ static void start_probe_timer(struct ml_controller *self)
 static void controller_limit_hit(struct ml_controller *self, struct ml_object *object,
                                  const struct ml_err *err)
 {
-    if (ml_circuit_hit(&self->circuit, ml_clock_monotonic(self->services->clock)))
+    if (ml_circuit_hit(&self->circuit, ml_clock_monotonic(self->services->clock))) {
         report_circuit_opened(self, object, err);
+        stop_trial_at_limits(self, err);
+    }
     start_probe_timer(self);
 }
 
@@ -661,7 +725,7 @@ static void keep_failure(struct ml_controller *self, struct ml_str key,
 static void update_circuit(struct work *work, const struct ml_result *result)
 {
     struct ml_controller *self = work->controller;
-    if (!ml_call_runs_script(work->call))
+    if (!ml_call_runs_script(work->call) || work->revision != self->current)
         return;
     if (result->limit)
         controller_limit_hit(self, controller_object(self, work->key), result->err);
@@ -762,12 +826,13 @@ static void keep_reads(const struct work *work, const struct ml_result *result)
 {
     struct ml_controller *self = work->controller;
     const struct ml_object *object = controller_object(self, work->key);
-    bool is_current = work->revision == self->current;
+    struct ml_revision *revision = ml_controller_revision_of(self, work->key);
+    bool is_current = work->revision == revision;
     bool counts = result->outcome == ML_OUTCOME_OK && is_current;
     ml_read_sets_put(self->read_sets, work->key, counts ? result->reads : NULL,
                      &result->read_versions, result->wrote_status);
     if (is_current && object &&
-        ml_read_sets_look(self->read_sets, self->current, object, &result->names)) {
+        ml_read_sets_look(self->read_sets, revision, object, &result->names)) {
         controller_note_cause(self, work->key, "changes", ML_STR(""));
         ml_workqueue_add(self->queue, work->key, ML_PRIORITY_NORMAL);
     }
@@ -787,13 +852,81 @@ static void record_metrics(const struct work *work, const struct ml_result *resu
 static void end_run(struct work *work)
 {
     struct ml_controller *self = work->controller;
-    struct ml_verdict verdict = ml_enqueue_filter_ended(self->filter, self->current, work->key);
+    const struct ml_revision *revision = ml_controller_revision_of(self, work->key);
+    struct ml_verdict verdict = ml_enqueue_filter_ended(self->filter, revision, work->key);
     controller_follow_verdict(self, work->key, &verdict);
+}
+
+/* Its revision was stopped, and the key is another's: nothing follows from the result. */
+static void finish_stopped(struct work *work)
+{
+    struct ml_controller *self = work->controller;
+    end_run(work);
+    ml_workqueue_add(self->queue, work->key, ML_PRIORITY_NORMAL);
+    end_work(work, false);
+}
+
+/* Does an error of this kind say nothing about the revision? */
+static bool passes_by_itself(const struct ml_err *err)
+{
+    return ml_client_unanswered(err) || err->kind == ML_ECONFLICT || err->kind == ML_ECANCELED;
+}
+
+/* Nor does this one, but it may last. */
+static bool is_of_server(const struct ml_err *err)
+{
+    return err->http >= 500 || err->http == 429;
+}
+
+static struct ml_key_trial *controller_join_trial(struct ml_controller *self, struct ml_str key);
+
+/* Somebody has edited the object since, or it is being deleted: what its runs do may follow from
+ * that. */
+static bool was_edited(const struct ml_key_trial *part, const struct ml_object *object)
+{
+    return !object || ml_object_deleting(object) ||
+           ml_object_generation(object) != part->generation;
+}
+
+/* A run of the revision on trial has ended: does its key fail? */
+static void note_trial_run(const struct work *work, const struct ml_result *result)
+{
+    struct ml_controller *self = work->controller;
+    struct ml_err err = ML_ERR_INIT;
+    if (work->revision != self->trial.revision || self->trial.why)
+        return;
+    struct ml_key_trial *part = controller_join_trial(self, work->key);
+    if (result->outcome == ML_OUTCOME_ERROR && passes_by_itself(result->err))
+        return;
+    if (result->outcome == ML_OUTCOME_ERROR && part->failures < TRIAL_FAILURES)
+        part->failures++;
+    if (result->outcome == ML_OUTCOME_ERROR && part->failures < TRIAL_FAILURES)
+        return;
+    if (result->outcome != ML_OUTCOME_ERROR)
+        part->failures = 0;
+    part->ran = true;
+    bool fails = result->outcome != ML_OUTCOME_OK && !part->failed_before &&
+                 !is_of_server(result->err) &&
+                 !was_edited(part, controller_object(self, work->key));
+    if (fails && !part->fails)
+        self->trial.brake.fails++;
+    else if (!fails && part->fails)
+        self->trial.brake.fails--;
+    part->fails = fails;
+    if (fails && !ml_brake_lets_fail(&self->trial.brake, work->key, result->err->message, &err))
+        controller_brake(self, &err);
 }
 
 static void finish_reconcile(struct work *work, const struct ml_result *result)
 {
     struct ml_controller *self = work->controller;
+    if (work->revision->stopped) {
+        record_run(work, result, ml_clock_monotonic(self->services->clock) - work->started_ns);
+        finish_stopped(work);
+        controller_end_when_idle(self);
+        controller_pump(self);
+        return;
+    }
     int64_t took_ns = ml_clock_monotonic(self->services->clock) - work->started_ns;
     if (work->call != ML_CALL_PAUSE)
         count_reconciled(&self->metrics, result, took_ns);
@@ -803,6 +936,7 @@ static void finish_reconcile(struct work *work, const struct ml_result *result)
     keep_failure(self, work->key, result);
     self->removal.released += result->finalized && self->removal.on;
     ml_reconcile_log_failure(work->reconcile, &self->keys, requeue_key(work, result));
+    note_trial_run(work, result);
     keep_reads(work, result);
     record_metrics(work, result);
     end_run(work);
@@ -866,8 +1000,11 @@ static struct ml_object *prepare_key(struct ml_controller *self, struct ml_str k
 {
     struct ml_object *object = controller_object(self, key);
     if (object && controller_acts(self, key) &&
-        ml_reconcile_choose(self->current, object, self->removal.on, out))
+        ml_reconcile_choose(ml_controller_revision_of(self, key), object, self->removal.on, out))
         return object;
+    struct ml_key_trial *part = controller_part(self, key);
+    if (part)
+        part->ran = true;
     if (!object) {
         controller_forget_key(self, key);
         return NULL;
@@ -888,14 +1025,39 @@ static void name_run(struct work *work)
              (unsigned)(ml_hash((struct ml_str){(const char *)&runs, sizeof runs}) & UINT32_MAX));
 }
 
+/* Does the object say that its last reconcile failed, maybe in another process? */
+static bool says_failed(const struct ml_revision *revision, const struct ml_object *object)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf json = ML_BUF_INIT;
+    struct ml_str conditions = {NULL, 0};
+    ml_object_json(object, &json);
+    ml_json_find(ml_buf_str(&json), &conditions, "status", "conditions", NULL);
+    return ml_reconciled_failed(conditions, revision->declaration->name,
+                                revision->declaration->formerly);
+}
+
+static void begin_trial_run(struct ml_controller *self, struct ml_str key,
+                            const struct ml_object *object)
+{
+    struct ml_key_trial *part = controller_join_trial(self, key);
+    if (!part->begun && says_failed(self->trial.revision, object))
+        part->failed_before = true;
+    part->begun = true;
+    self->trial.brake.runs++;
+}
+
 static void start_reconcile(struct work *work, struct ml_object *object)
 {
     struct ml_controller *self = work->controller;
+    struct ml_revision *revision = ml_controller_revision_of(self, work->key);
     ml_enqueue_filter_begun(self->filter, work->key);
-    work->revision = self->current;
+    if (revision == self->trial.revision)
+        begin_trial_run(self, work->key, object);
+    work->revision = revision;
+    self->runs += revision == self->current;
     name_run(work);
-    work->reconcile = ml_reconcile_start(self->current, object, work->call, work->id,
-                                         &reconcile_handler, work);
+    work->reconcile = ml_reconcile_start(revision, object, work->call, work->id, &reconcile_handler,
+                                         work);
 }
 
 /* The cache is behind, which passes, or the server cannot show the object. */
@@ -990,9 +1152,9 @@ static bool may_begin_another(const struct ml_controller *self, enum ml_priority
 {
     bool all = self->low_in_flight < LOW_IN_FLIGHT_MAX;
     *out_least = all ? ML_PRIORITY_LOW : ML_PRIORITY_NORMAL;
-    return self->current && !self->stopping && !self->services->standby && !self->paused &&
-           ml_cpu_account_idle(&self->cpu_account) && circuit_lets_begin(self) &&
-           !ml_informer_is_degraded(self->current->informers[0]) &&
+    return self->current && !self->current->stopped && !self->stopping &&
+           !self->services->standby && !self->paused && ml_cpu_account_idle(&self->cpu_account) &&
+           circuit_lets_begin(self) && !ml_informer_is_degraded(self->current->informers[0]) &&
            self->in_flight < self->current->declaration->concurrency_max;
 }
 
@@ -1081,13 +1243,14 @@ static void on_revision_ready(void *context, struct ml_revision *revision)
     self->handler->ready(self->context, self);
 }
 
-void ml_controller_promote(struct ml_controller *self)
+/* The offered revision works for all keys from now on. */
+static void take_over(struct ml_controller *self)
 {
     struct ml_revision *revision = ml_take(&self->offered), *old = self->current;
-    if (!revision)
-        return;
     self->current = revision;
-    ml_revision_live(revision, self->expectations, &self->cpu_account);
+    self->runs = self->deletes = 0;
+    if (!revision->live)
+        ml_revision_live(revision, self->expectations, &self->cpu_account);
     ml_metric_set(self->metrics.workers_max, (double)revision->declaration->concurrency_max);
     if (old) {
         ml_revision_retire(old);
@@ -1107,6 +1270,314 @@ void ml_controller_promote(struct ml_controller *self)
     controller_pump(self);
 }
 
+/* ---- a trial ---- */
+
+static void rest_trial(struct ml_controller *self)
+{
+    ml_timer_stop(&self->trial.check);
+    ml_task_cancel(&self->trial.stop);
+    free(ml_take(&self->trial.why));
+}
+
+static void end_trial(struct ml_controller *self)
+{
+    rest_trial(self);
+    self->trial.revision = NULL;
+    self->trial.brake = (struct ml_brake){0};
+    ml_keys_forget_all_trials(&self->keys);
+}
+
+/* How the key fared before the trial is known while its failures are. A part of the trial before,
+ * which did not come to its end, knows how it fared before that. */
+static void begin_part(struct ml_controller *self, struct ml_key_trial *part, struct ml_str key)
+{
+    const struct ml_object *object = ml_store_get(ml_revision_store(self->trial.revision), key);
+    const struct ml_key *record = ml_keys_find(&self->keys, key);
+    const struct ml_key_failures *failures = record->failures;
+    bool is_first = part->number == 0;
+    bool tells = is_first || was_edited(part, object);
+    bool failed = failures && failures->reconcile.failures > 0;
+    bool slowed = failures && failures->slowed.failures > 0;
+    ml_workqueue_forget(self->queue, key); /* it is not to wait for what the version before did */
+    *part = (struct ml_key_trial){
+        .number = self->trial.number,
+        .generation = object ? ml_object_generation(object) : 0,
+        .failed_before = part->failed_before || !self->trial.has_before || (tells && failed),
+        .slowed_before = part->slowed_before || !self->trial.has_before || (tells && slowed),
+        .ran = ml_enqueue_filter_pause(self->filter, key) > 0, /* nobody waits for that to end */
+    };
+}
+
+static struct ml_key_trial *controller_join_trial(struct ml_controller *self, struct ml_str key)
+{
+    struct ml_key_trial *part = ml_keys_trial(&self->keys, key);
+    if (part->number != self->trial.number)
+        begin_part(self, part, key);
+    return part;
+}
+
+/* NULL: the key takes no part. */
+static struct ml_key_trial *controller_part(const struct ml_controller *self, struct ml_str key)
+{
+    struct ml_key_trial *part = ml_keys_find_trial(&self->keys, key);
+    return part && part->number == self->trial.number ? part : NULL;
+}
+
+/* Counts this replica's objects, and those that the revision works for; these take part. */
+static void count_trial(struct ml_controller *self)
+{
+    const struct ml_store *store = ml_revision_store(self->trial.revision);
+    struct ml_brake *brake = &self->trial.brake;
+    size_t cursor = 0;
+    brake->objects = brake->tried = 0;
+    for (struct ml_object *object; (object = ml_store_next(store, &cursor));) {
+        struct ml_str key = ml_object_key(object);
+        if (!controller_acts(self, key))
+            continue;
+        brake->objects++;
+        if (place_of(self, key) > self->trial.reach)
+            continue;
+        brake->tried++;
+        (void)controller_join_trial(self, key);
+    }
+    brake->owned = (size_t)(self->trial.owned_each * (double)brake->objects + 0.5);
+}
+
+/* The keys up to the reach change hands: the other revision reconciles them anew. */
+static void enqueue_tried_keys(struct ml_controller *self, uint64_t from)
+{
+    const struct ml_store *store = ml_revision_store(self->current);
+    size_t cursor = 0;
+    for (struct ml_object *object; (object = ml_store_next(store, &cursor));) {
+        struct ml_str key = ml_object_key(object);
+        uint64_t place = place_of(self, key);
+        if (!controller_acts(self, key) || place < from || place > self->trial.reach)
+            continue;
+        ml_read_sets_drop(self->read_sets, key);
+        ml_keys_forget_failures(&self->keys, key);
+        ml_workqueue_forget(self->queue, key);
+        ml_workqueue_cancel_after(self->queue, key);
+        controller_enqueue_at_start(self, key);
+    }
+}
+
+static void give_keys_back(struct ml_controller *self)
+{
+    enqueue_tried_keys(self, 0);
+    end_trial(self);
+    controller_pump(self);
+}
+
+static uint64_t lowest_place(const struct ml_controller *self)
+{
+    const struct ml_store *store = ml_revision_store(self->current);
+    uint64_t lowest = UINT64_MAX;
+    size_t cursor = 0;
+    for (struct ml_object *object; (object = ml_store_next(store, &cursor));)
+        if (controller_acts(self, ml_object_key(object)))
+            lowest = ML_MIN(lowest, place_of(self, ml_object_key(object)));
+    return lowest;
+}
+
+/* The next step of a canary that has one more object. False: that is all of them. */
+static bool next_step(struct ml_controller *self)
+{
+    static const uint64_t hundredths[] = {0, 1, 10}; /* first one object */
+    struct controller_trial *trial = &self->trial;
+    size_t before = trial->brake.tried;
+    while (trial->step < ML_COUNT(hundredths)) {
+        uint64_t from = trial->reach + (trial->step > 0), hundredth = hundredths[trial->step++];
+        uint64_t reach = hundredth > 0 ? UINT64_MAX / 100 * hundredth : lowest_place(self);
+        trial->reach = ML_MAX(trial->reach, reach);
+        count_trial(self);
+        if (trial->brake.tried == before)
+            continue;
+        enqueue_tried_keys(self, from);
+        ml_info(self->services->log, self->name, "new version on trial; the one before works on",
+                CONTROLLER_FIELDS(self), ML_REVISION_FIELDS(trial->revision),
+                ML_I("tried", (int64_t)trial->brake.tried),
+                ML_I("objects", (int64_t)trial->brake.objects));
+        controller_pump(self);
+        return true;
+    }
+    return false;
+}
+
+/* The revision on trial works for all keys. */
+static void reach_all(struct ml_controller *self)
+{
+    self->trial.reach = UINT64_MAX;
+    count_trial(self);
+    take_over(self);
+}
+
+void ml_controller_settle(struct ml_controller *self)
+{
+    if (!self->trial.revision || self->trial.why)
+        return;
+    if (self->trial.revision == self->offered)
+        reach_all(self);
+    end_trial(self);
+    self->handler->settled(self->context, self);
+}
+
+static bool has_untried_key(const struct ml_controller *self)
+{
+    ml_keys_each(&self->keys, key)
+    {
+        const struct ml_key_trial *part = key->trial;
+        if (part && part->number == self->trial.number && !part->ran)
+            return true;
+    }
+    return false;
+}
+
+/* Each object of the step was reconciled, and then it was calm for long enough. */
+static bool step_is_over(struct ml_controller *self, int64_t *out_wait_ns)
+{
+    struct controller_trial *trial = &self->trial;
+    int64_t settle_ns = trial->brake.limits.settle_seconds * ML_NS_PER_S;
+    int64_t now_ns = ml_clock_monotonic(self->services->clock);
+    bool rests = self->services->standby || self->paused;
+    *out_wait_ns = TRIAL_CHECK_NS;
+    if (!rests && !trial->is_counted) { /* it stood by when the trial began */
+        count_trial(self);
+        trial->is_counted = true;
+    }
+    if (rests || has_untried_key(self)) {
+        trial->calm_ns = 0;
+        return false;
+    }
+    if (trial->calm_ns == 0)
+        trial->calm_ns = now_ns;
+    *out_wait_ns = trial->calm_ns + settle_ns - now_ns;
+    return *out_wait_ns <= 0 || trial->brake.tried == 0;
+}
+
+static void check_trial(void *context)
+{
+    struct ml_controller *self = context;
+    struct controller_trial *trial = &self->trial;
+    bool is_canary = trial->revision == self->offered;
+    int64_t wait_ns;
+    if (!step_is_over(self, &wait_ns)) {
+        ml_timer_start(&trial->check, wait_ns);
+        return;
+    }
+    if (!is_canary) {
+        ml_controller_settle(self);
+        return;
+    }
+    trial->calm_ns = 0;
+    ml_timer_start(&trial->check, TRIAL_CHECK_NS);
+    if (!next_step(self))
+        reach_all(self);
+}
+
+/* One that did not come to its end is continued: the way back is to the version before that. */
+static void begin_trial(struct ml_controller *self, const struct ml_brake *brake)
+{
+    struct controller_trial *trial = &self->trial;
+    bool continues = trial->revision != NULL;
+    size_t runs = continues ? trial->brake.runs_before : self->runs;
+    size_t deletes = continues ? trial->brake.deletes_before : self->deletes;
+    rest_trial(self);
+    trial->revision = self->offered;
+    trial->brake = *brake;
+    trial->brake.declaration = self->offered->declaration;
+    trial->brake.runs_before = runs;
+    trial->brake.deletes_before = deletes;
+    trial->owned_each = brake->objects > 0 ? (double)brake->owned / (double)brake->objects : 0;
+    if (!continues)
+        trial->has_before = self->current != NULL;
+    trial->is_counted = !self->services->standby;
+    trial->number++;
+    trial->step = 0;
+    trial->reach = 0;
+    trial->calm_ns = 0;
+    ml_timer_start(&trial->check, 0);
+}
+
+void ml_controller_promote(struct ml_controller *self, const struct ml_brake *brake)
+{
+    if (!self->offered)
+        return;
+    if (!brake) {
+        end_trial(self); /* of the current one, which is replaced */
+        take_over(self);
+        self->handler->settled(self->context, self);
+        return;
+    }
+    begin_trial(self, brake);
+    if (brake->limits.mode == ML_ROLLOUT_CANARY && self->current &&
+        self->current->informers[0] == self->offered->informers[0])
+        ml_revision_live(self->offered, self->expectations, &self->cpu_account);
+    else
+        reach_all(self);
+}
+
+/* Ends its runs, but those with a write under way: they end after that. */
+static void cut_stopped_work(struct ml_controller *self, const struct ml_revision *revision)
+{
+    ml_list_each_entry (struct work, work, &self->works) {
+        if (work->revision != revision || ml_reconcile_writes(work->reconcile))
+            continue;
+        ml_reconcile_free(ml_take(&work->reconcile));
+        finish_stopped(work);
+    }
+}
+
+/* The trial ends. Without the revision the current one works for all keys; or nothing runs. */
+static void stop_revision(struct ml_controller *self, struct ml_revision *revision)
+{
+    ml_revision_stop(revision);
+    ml_revision_ref(revision);
+    if (revision == self->offered)
+        ml_controller_withdraw(self);
+    else
+        end_trial(self);
+    cut_stopped_work(self, revision);
+    ml_revision_unref(revision);
+    controller_end_when_idle(self);
+    controller_pump(self);
+}
+
+void ml_controller_stop_revision(struct ml_controller *self)
+{
+    struct ml_revision *revision = self->trial.revision ? self->trial.revision : self->current;
+    if (revision && !revision->stopped && !self->stopping)
+        stop_revision(self, revision);
+}
+
+static void on_brake(void *context)
+{
+    struct ml_controller *self = context;
+    const struct ml_err why = *self->trial.why;
+    struct ml_revision *revision = ml_revision_ref(self->trial.revision);
+    stop_revision(self, revision);
+    self->handler->braked(self->context, self, revision->declaration->revision, &why);
+    ml_revision_unref(revision);
+}
+
+/* Stops the revision on trial: it writes nothing from now on, and ends later from the loop. */
+static void controller_brake(struct ml_controller *self, const struct ml_err *why)
+{
+    if (!self->trial.revision || self->trial.why)
+        return;
+    self->trial.why = ml_err_dup(why);
+    ml_revision_stop(self->trial.revision);
+    ml_task_defer(&self->trial.stop, self->services->loop);
+}
+
+const struct ml_revision *ml_controller_on_trial(const struct ml_controller *self,
+                                                 size_t *out_tried)
+{
+    *out_tried = self->trial.brake.tried;
+    return self->trial.revision;
+}
+
+/* ---- changes ---- */
+
 /* By somebody, not by a controller that reports what it saw. */
 static bool change_is_edit(const struct ml_change *change)
 {
@@ -1115,29 +1586,32 @@ static bool change_is_edit(const struct ml_change *change)
            (!change->old || (ml_object_diff(change->old, change->new, NULL) & parts));
 }
 
-static void change_key(struct ml_controller *self, struct ml_str key,
+/* Two revisions may report the change: the one that works for the key counts. */
+static void change_key(struct ml_controller *self, struct ml_revision *revision, struct ml_str key,
                        const struct ml_change *change)
 {
-    if (!controller_acts(self, key))
+    if (!controller_acts(self, key) || revision != ml_controller_revision_of(self, key))
         return;
     if (self->circuit.state == ML_CIRCUIT_OPEN && change_is_edit(change))
         controller_hurry_probe(self);
-    struct ml_verdict verdict = ml_enqueue_filter_changed(self->filter, self->current, key, change);
+    struct ml_verdict verdict = ml_enqueue_filter_changed(self->filter, revision, key, change);
     controller_follow_verdict(self, key, &verdict);
 }
 
-static void on_mapped(void *context, const struct ml_buf *keys, const struct ml_change *change)
+static void on_mapped(void *context, struct ml_revision *revision, const struct ml_buf *keys,
+                      const struct ml_change *change)
 {
     struct ml_controller *self = context;
     for (size_t at = 0; at < keys->len;) {
         struct ml_str key = ml_str_of(keys->ptr + at);
         at += key.len + 1;
-        change_key(self, key, change);
+        change_key(self, revision, key, change);
     }
 }
 
 /* A key's own write wakes it only as a change of an object that it owns or watches. */
-static void change_readers(struct ml_controller *self, size_t kind, const struct ml_change *change)
+static void change_readers(struct ml_controller *self, struct ml_revision *revision, size_t kind,
+                           const struct ml_change *change)
 {
     struct ml_change related = *change;
     ML_AUTO(ml_buf_fini) struct ml_buf keys = ML_BUF_INIT;
@@ -1149,23 +1623,24 @@ static void change_readers(struct ml_controller *self, size_t kind, const struct
         at += key.len + 1;
         if (!change->new || !ml_expectations_is_echo(self->expectations, key, change->informer,
                                                      ml_object_rv_number(change->new)))
-            change_key(self, key, &related);
+            change_key(self, revision, key, &related);
     }
 }
 
 static void on_change(void *watched, struct ml_informer *informer, struct ml_object *old,
                       struct ml_object *new)
 {
-    struct ml_controller *self = ml_revision_context_of(watched);
+    struct ml_revision *revision = ml_revision_of(watched);
+    struct ml_controller *self = revision->context;
     struct ml_affected affected;
     if (!ml_revision_changed(watched, informer, old, new, &affected))
         return;
     if (affected.gone)
         controller_forget_key(self, ml_object_key(old));
     else
-        on_mapped(self, &affected.keys, &affected.change);
+        on_mapped(self, revision, &affected.keys, &affected.change);
     if (affected.named_kind != SIZE_MAX)
-        change_readers(self, affected.named_kind, &affected.change);
+        change_readers(self, revision, affected.named_kind, &affected.change);
     ml_buf_fini(&affected.keys);
 }
 
@@ -1204,6 +1679,21 @@ static void on_index_failed(void *context, struct ml_revision *revision, const s
     ml_object_warning(self->services, self->name, kind, object, "IndexFailed", err->message);
 }
 
+static bool on_lets_delete(void *context, struct ml_revision *revision,
+                           const struct ml_object *owner, struct ml_err *err)
+{
+    struct ml_controller *self = context;
+    const struct ml_key_trial *part = controller_part(self, ml_object_key(owner));
+    bool is_on_trial = revision == self->trial.revision && part && !was_edited(part, owner);
+    if (is_on_trial && !ml_brake_lets_delete(&self->trial.brake, err)) {
+        controller_brake(self, err);
+        return false;
+    }
+    self->trial.brake.deletes += is_on_trial;
+    self->deletes += revision == self->current;
+    return true;
+}
+
 static const struct ml_revision_handler revision_handler = {
     .ready = on_revision_ready,
     .change = on_change,
@@ -1212,6 +1702,7 @@ static const struct ml_revision_handler revision_handler = {
     .mended = controller_pump,
     .index_failed = on_index_failed,
     .function_failed = on_function_failed,
+    .lets_delete = on_lets_delete,
 };
 
 /* ---- removal ---- */
@@ -1258,6 +1749,10 @@ void ml_controller_remove(struct ml_controller *self)
     if (self->removal.on || self->stopping)
         return;
     self->removal.on = true;
+    if (self->trial.revision && self->trial.revision == self->offered)
+        ml_controller_withdraw(self);
+    else
+        end_trial(self);
     ml_timer_start(&self->removal.check, 0);
 }
 
@@ -1324,6 +1819,8 @@ struct ml_controller *ml_controller_new(struct ml_services *services, const char
     ml_list_init(&self->lookups);
     ml_task_init(&self->stopped_task, report_stopped, self);
     ml_timer_init(&self->removal.check, services->loop, check_removal, self);
+    ml_timer_init(&self->trial.check, services->loop, check_trial, self);
+    ml_task_init(&self->trial.stop, on_brake, self);
     register_metrics(self);
     self->custom = ml_custom_metrics_new(services, &self->keys, self->name);
     ml_timer_init(&self->probe, services->loop, controller_pump, self);
@@ -1341,6 +1838,7 @@ void ml_controller_free(struct ml_controller *self)
     ml_metrics_collector_remove(&self->collector);
     controller_cancel_work(self);
     controller_cancel_lookups(self);
+    end_trial(self);
     ml_revision_unref(self->offered);
     ml_revision_unref(self->current);
     ml_enqueue_filter_free(self->filter);
@@ -1362,12 +1860,14 @@ void ml_controller_free(struct ml_controller *self)
 
 void ml_controller_offer(struct ml_controller *self, struct ml_script *script)
 {
-    ml_revision_unref(self->offered);
+    ml_controller_withdraw(self);
     self->offered = ml_revision_new(self->services, script, &revision_handler, self);
 }
 
 void ml_controller_withdraw(struct ml_controller *self)
 {
+    if (self->offered && self->offered == self->trial.revision)
+        give_keys_back(self);
     ml_revision_unref(ml_take(&self->offered));
 }
 
@@ -1412,6 +1912,7 @@ void ml_controller_stop(struct ml_controller *self)
     self->stopping = true;
     ml_timer_stop(&self->removal.check);
     ml_timer_stop(&self->probe);
+    end_trial(self);
     ml_revision_unref(ml_take(&self->offered));
     if (self->current)
         ml_revision_retire(self->current);
@@ -1426,7 +1927,7 @@ const char *ml_controller_name(const struct ml_controller *self)
 
 const struct ml_revision *ml_controller_current(const struct ml_controller *self)
 {
-    return self->current;
+    return self->current && !self->current->stopped ? self->current : NULL;
 }
 
 const struct ml_revision *ml_controller_offered(const struct ml_controller *self)

@@ -1,8 +1,14 @@
 /* L6 operator. A controller: a queue of keys, the expectations, and the current revision of its
  * script. A new revision is offered, synced while the old one works, and takes over between two
- * reconciles; running reconciles of the old revision end in its own Lua state. */
+ * reconciles; running reconciles of the old revision end in its own Lua state.
+ *
+ * It may take over on trial, under a brake (guard.h). It works for all objects at once; or, in the
+ * mode `canary`, for one, then for 1 %, 10 % and all, by a hash of their keys, and the current one
+ * for the others. Each step is over when each of its objects was reconciled, and nothing stopped
+ * the revision for as long as the limits say. A key is one revision's at any time. */
 #pragma once
 
+#include "operator/guard.h"
 #include "operator/revision.h"
 #include "operator/webhook_review.h"
 
@@ -14,6 +20,12 @@ struct ml_controller_handler {
     void (*ready)(void *context, struct ml_controller *controller);
     /* The offered revision is live from now on; `first`: there was none before. */
     void (*live)(void *context, struct ml_controller *controller, bool first);
+    /* The revision that is live is no longer on trial, or never was. */
+    void (*settled)(void *context, struct ml_controller *controller);
+    /* The brake has stopped a revision, which is dropped. The current one works for all objects
+     * again; but if the stopped one is that, nothing runs until another takes over. */
+    void (*braked)(void *context, struct ml_controller *controller, const char *revision,
+                   const struct ml_err *why);
     /* The script runs into its limits again and again and is held back; or it is no longer. */
     void (*circuit)(void *context, struct ml_controller *controller, bool open, const char *note);
     /* After ml_controller_remove: no object in the cache carries its finalizer any more, after
@@ -29,14 +41,24 @@ struct ml_controller *ml_controller_new(struct ml_services *services, const char
 /* Cancels running reconciles. NULL is fine. */
 void ml_controller_free(struct ml_controller *controller);
 
-/* Takes over the reference to `script`. An earlier offer that is not live yet is dropped. */
+/* Takes over the reference to `script`. An earlier offer that is not live yet is dropped; if it was
+ * on trial, the current revision works for its objects again. */
 void ml_controller_offer(struct ml_controller *controller, struct ml_script *script);
 
 /* The offered revision, which is ready, takes over: in one step of the loop, so between any two
- * reconciles. No effect when the controller is being stopped. */
-void ml_controller_promote(struct ml_controller *controller);
-/* Drops the offer, if there is one. */
+ * reconciles. `brake`: on trial, as of ml_brake_of; NULL: for good. No effect when the controller
+ * is being stopped. */
+void ml_controller_promote(struct ml_controller *controller, const struct ml_brake *brake);
+/* Drops the offer, if there is one, as ml_controller_offer does. */
 void ml_controller_withdraw(struct ml_controller *controller);
+/* The revision on trial, if there is one, is good: it works for all objects, for good. */
+void ml_controller_settle(struct ml_controller *controller);
+/* The revision on trial or, without one, the current one was stopped elsewhere: as if the brake had
+ * done it here, but `braked` is not called. */
+void ml_controller_stop_revision(struct ml_controller *controller);
+/* The revision on trial; NULL: none is. `out_tried`: the objects that it works for. */
+const struct ml_revision *ml_controller_on_trial(const struct ml_controller *controller,
+                                                 size_t *out_tried);
 
 /* Begins no run any more, or again; running ones end. Nothing is written meanwhile, finalizers
  * included. False: it is so already. */
@@ -73,7 +95,8 @@ int64_t ml_controller_next(const struct ml_controller *controller);
 bool ml_controller_fails(const struct ml_controller *controller, struct ml_buf *why);
 
 const char *ml_controller_name(const struct ml_controller *controller);
-/* The live revision, or NULL; and the one that was offered and is not live yet, or NULL. */
+/* The live revision, or NULL, as when it was stopped; and the one that was offered and is not live
+ * yet, or NULL. */
 const struct ml_revision *ml_controller_current(const struct ml_controller *controller);
 const struct ml_revision *ml_controller_offered(const struct ml_controller *controller);
 

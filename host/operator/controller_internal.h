@@ -19,7 +19,24 @@ struct controller_metrics {
     struct ml_metric *circuit_open;
     struct ml_metric *keys;
     struct ml_metric *paused, *objects_paused;
+    struct ml_metric *trial_objects;
     struct ml_metric *keys_owned; /* of a member of a shard group; else NULL */
+};
+
+/* A revision takes over on trial: `offered` in the steps of a canary, then `current`. */
+struct controller_trial {
+    struct ml_revision *revision; /* borrowed; NULL: none is on trial */
+    struct ml_brake brake;
+    double owned_each; /* objects that one object owns */
+    unsigned number;   /* one more for each trial */
+    unsigned step;     /* of a canary: that comes next */
+    uint64_t reach;    /* it works for keys whose place is at most this */
+    int64_t calm_ns;   /* since when each of these was reconciled; 0: one was not yet */
+    bool is_counted;   /* its objects are */
+    bool has_before;   /* another revision was live in this process before */
+    struct ml_timer check;
+    struct ml_err *why; /* the brake has stopped it; else NULL */
+    struct ml_task stop;
 };
 
 struct ml_controller {
@@ -41,7 +58,9 @@ struct ml_controller {
     struct ml_circuit circuit;
     struct ml_timer probe;       /* while the circuit is open: until the next probe */
     struct ml_revision *current; /* NULL before the first is live */
-    struct ml_revision *offered; /* being prepared; NULL when there is none */
+    struct ml_revision *offered; /* being prepared, or in the steps of a canary; NULL: none is */
+    struct controller_trial trial;
+    size_t runs, deletes; /* of the current revision, since it is live */
     bool reads_off; /* the log says already that the runs of this revision have no read sets */
     struct ml_list works;
     int64_t in_flight;
@@ -60,3 +79,7 @@ struct ml_controller {
     struct ml_custom_metrics *custom; /* of its script */
     struct ml_metrics_collector collector;
 };
+
+/* The revision that works for the key. NULL before one is live. */
+struct ml_revision *ml_controller_revision_of(const struct ml_controller *controller,
+                                              struct ml_str key);

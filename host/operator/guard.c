@@ -1,4 +1,4 @@
-/* Judges a plan by its numbers. */
+/* Judges a plan by its numbers, and a revision on trial by what its runs do. */
 #include "operator/guard.h"
 
 #define GROUPS_MAX 12 /* that are told */
@@ -71,7 +71,7 @@ static int first_set(int declared, int otherwise)
 struct ml_rollout ml_guard_rollout(const struct ml_declaration *runs, enum ml_rollout_mode source,
                                    const struct ml_guard_opts *opts)
 {
-    static const struct ml_rollout says_nothing = {ML_ROLLOUT_UNSET, -1, -1, -1};
+    static const struct ml_rollout says_nothing = {ML_ROLLOUT_UNSET, -1, -1, -1, -1};
     const struct ml_rollout *own = runs ? &runs->rollout : &says_nothing, *all = &opts->rollout;
     struct ml_rollout rollout = {
         .mode = own->mode ? own->mode
@@ -80,6 +80,7 @@ struct ml_rollout ml_guard_rollout(const struct ml_declaration *runs, enum ml_ro
         .max_deletes = first_set(own->max_deletes, all->max_deletes),
         .max_deletes_percent = first_set(own->max_deletes_percent, all->max_deletes_percent),
         .max_failures_percent = first_set(own->max_failures_percent, all->max_failures_percent),
+        .settle_seconds = first_set(own->settle_seconds, all->settle_seconds),
     };
     if (all->mode == ML_ROLLOUT_UNSET)
         rollout.mode = ML_ROLLOUT_IMMEDIATE;
@@ -221,4 +222,63 @@ enum ml_guard_verdict ml_guard_judge(const struct ml_plan *plan, const struct ml
         return hold(plan, &words, err);
     }
     return ML_GUARD_PASSES;
+}
+
+/* ---- the brake ---- */
+
+struct ml_brake ml_brake_of(const struct ml_plan *plan, const struct ml_rollout *limits)
+{
+    size_t tried, objects = ml_plan_objects(plan, &tried), owned = ml_plan_owned(plan);
+    return (struct ml_brake){
+        .limits = *limits,
+        .objects = objects,
+        .owned = tried > 0 ? owned * objects / tried : owned,
+    };
+}
+
+void ml_brake_stop(const struct ml_brake *brake, const char *why, struct ml_err *err)
+{
+    const struct ml_declaration *declaration = brake->declaration;
+    ml_err_set(err, ML_ESCRIPT,
+               "%s: revision %s was stopped, when it worked for %zu of %zu objects: %s; edit the "
+               "script, or let it go by the annotation " ML_APPROVE_ANNOTATION ": %s",
+               declaration->file, declaration->revision, brake->tried, brake->objects, why,
+               declaration->revision);
+}
+
+/* As many as the revision before would have deleted in these runs, rounded up. */
+static size_t expected_deletes(const struct ml_brake *brake)
+{
+    size_t runs = brake->runs_before;
+    return runs > 0 ? (brake->deletes_before * brake->runs + runs - 1) / runs : 0;
+}
+
+bool ml_brake_lets_delete(const struct ml_brake *brake, struct ml_err *err)
+{
+    size_t deletes = brake->deletes + 1, expected = expected_deletes(brake);
+    size_t excess = deletes > expected ? deletes - expected : 0;
+    size_t projected = brake->tried > 0 ? excess * brake->objects / brake->tried : excess;
+    if (projected <= (size_t)brake->limits.max_deletes ||
+        !exceeds(projected, brake->owned, brake->limits.max_deletes_percent))
+        return true;
+    ML_AUTO_FREE char *why = ml_asprintf(
+        "it was about to delete object number %zu of %zu that its own had", deletes, brake->owned);
+    ml_brake_stop(brake, why, err);
+    return false;
+}
+
+bool ml_brake_lets_fail(const struct ml_brake *brake, struct ml_str key, const char *why,
+                        struct ml_err *err)
+{
+    bool is_canary = brake->limits.mode == ML_ROLLOUT_CANARY;
+    if (brake->fails == 0 ||
+        (!is_canary && (brake->tried < ML_GUARD_FAILS_OF ||
+                        !exceeds(brake->fails, brake->tried, brake->limits.max_failures_percent))))
+        return true;
+    ML_AUTO_FREE char *words = ml_asprintf(
+        "it fails for %zu of them, for which the version before did not; the last: " ML_STR_FMT
+        ": %s",
+        brake->fails, ML_STR_ARG(key), why);
+    ml_brake_stop(brake, words, err);
+    return false;
 }

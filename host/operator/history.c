@@ -5,6 +5,8 @@
  *      "resourceVersion": "48211", "file": "site.lua",
  *      "files": {"site.lua": "…", "parts.lua": "…"}}
  *
+ * One that was stopped has "why" in place of the last two, and "way" says "stopped".
+ *
  * One write at a time: the revision is put in, and those that make room for it are taken out, by a
  * patch of the version that the cache has. */
 #include "operator/history.h"
@@ -24,8 +26,9 @@
 struct pending {
     char *controller, *revision, *version;
     const char *way;
-    char *key;   /* in the ConfigMap */
-    char *files; /* JSON: "file" and "files", without the braces around both */
+    char *key;  /* in the ConfigMap */
+    char *rest; /* JSON: "file" and "files", or "why", without the braces around them */
+    bool stopped;
 };
 
 struct ml_history {
@@ -49,6 +52,7 @@ struct kept {
     int64_t since_ns;
     char *key, *text; /* JSON */
     char *file;
+    char *why; /* it was stopped; NULL: it was not */
 };
 
 struct kept_list {
@@ -64,6 +68,7 @@ static void kept_list_fini(struct kept_list *list)
         free(list->items[i].key);
         free(list->items[i].text);
         free(list->items[i].file);
+        free(list->items[i].why);
     }
     free(list->items);
     ml_buf_fini(&list->json);
@@ -120,10 +125,12 @@ static void kept_list_add(struct kept_list *list, char *key, char *text)
     ML_AUTO_FREE char *since = ml_json_find_string(json, "since", NULL);
     list->bytes += strlen(key) + json.len;
     kept.file = ml_json_find_string(json, "file", NULL);
-    if (!since || !kept.file || !split_key(&kept) ||
-        !ml_rfc3339_parse(ml_str_of(since), &kept.since_ns) ||
-        ml_json_check(json, 0, &(struct ml_err){0}) < 0 || !read_files(json, kept.file, &files)) {
+    kept.why = ml_json_find_string(json, "why", NULL);
+    if (!since || !split_key(&kept) || !ml_rfc3339_parse(ml_str_of(since), &kept.since_ns) ||
+        ml_json_check(json, 0, &(struct ml_err){0}) < 0 ||
+        (!kept.why && (!kept.file || !read_files(json, kept.file, &files)))) {
         free(kept.file);
+        free(kept.why);
         free(key);
         free(text);
         return;
@@ -170,7 +177,17 @@ static void kept_list_read(const struct ml_history *self, struct kept_list *list
 static const struct kept *kept_list_newest(const struct kept_list *list, struct ml_str controller)
 {
     for (size_t i = 0; i < list->len; i++)
-        if (ml_str_eq(list->items[i].controller, controller))
+        if (!list->items[i].why && ml_str_eq(list->items[i].controller, controller))
+            return &list->items[i];
+    return NULL;
+}
+
+static const struct kept *kept_list_find(const struct kept_list *list, struct ml_str controller,
+                                         struct ml_str revision)
+{
+    for (size_t i = 0; i < list->len; i++)
+        if (ml_str_eq(list->items[i].controller, controller) &&
+            ml_str_eq(list->items[i].revision, revision))
             return &list->items[i];
     return NULL;
 }
@@ -187,11 +204,29 @@ bool ml_history_read(const struct ml_history *self, struct ml_str controller,
 {
     ML_AUTO(kept_list_fini) struct kept_list list;
     kept_list_read(self, &list);
-    for (size_t i = 0; i < list.len; i++)
-        if (ml_str_eq(list.items[i].controller, controller) &&
-            ml_str_eq(list.items[i].revision, revision))
-            return read_files(ml_str_of(list.items[i].text), list.items[i].file, out);
-    return false;
+    const struct kept *kept = kept_list_find(&list, controller, revision);
+    return kept && !kept->why && read_files(ml_str_of(kept->text), kept->file, out);
+}
+
+bool ml_history_is_stopped(const struct ml_history *self, struct ml_str controller,
+                           struct ml_str revision, struct ml_buf *why)
+{
+    ML_AUTO(kept_list_fini) struct kept_list list;
+    kept_list_read(self, &list);
+    const struct kept *kept = kept_list_find(&list, controller, revision);
+    if (!kept || !kept->why)
+        return false;
+    ml_buf_puts(why, kept->why);
+    return true;
+}
+
+bool ml_history_is_newest(const struct ml_history *self, struct ml_str controller,
+                          struct ml_str revision)
+{
+    ML_AUTO(kept_list_fini) struct kept_list list;
+    kept_list_read(self, &list);
+    const struct kept *newest = kept_list_newest(&list, controller);
+    return newest && ml_str_eq(newest->revision, revision);
 }
 
 bool ml_history_read_newest(const struct ml_history *self, struct ml_str file, size_t *n,
@@ -200,7 +235,7 @@ bool ml_history_read_newest(const struct ml_history *self, struct ml_str file, s
     ML_AUTO(kept_list_fini) struct kept_list list;
     kept_list_read(self, &list);
     for (size_t i = 0; i < list.len; i++)
-        if (ml_str_is(file, list.items[i].file) && (*n)-- == 0)
+        if (!list.items[i].why && ml_str_is(file, list.items[i].file) && (*n)-- == 0)
             return read_files(ml_str_of(list.items[i].text), list.items[i].file, out);
     return false;
 }
@@ -211,7 +246,7 @@ void ml_kept_list(struct ml_str configmap, struct ml_str controller, struct ml_b
     size_t count = 0;
     kept_list_parse(&list, configmap);
     for (size_t i = 0; i < list.len; i++)
-        if (ml_str_eq(list.items[i].controller, controller))
+        if (!list.items[i].why && ml_str_eq(list.items[i].controller, controller))
             ml_buf_printf(out, "%s" ML_STR_FMT, count++ > 0 ? ", " : "",
                           ML_STR_ARG(list.items[i].revision));
 }
@@ -237,7 +272,7 @@ static void drop_first(struct ml_history *self)
     free(first->revision);
     free(first->version);
     free(first->key);
-    free(first->files);
+    free(first->rest);
     memmove(first, first + 1, --self->pending_count * sizeof *first);
     free(ml_take(&self->by));
 }
@@ -264,7 +299,9 @@ static void end_write(struct ml_history *self, const struct ml_err *err)
     if (!is_race && ml_repeat_failed(&self->trouble, ml_str_of(err->message),
                                      ml_clock_monotonic(services->clock)))
         ml_error(services->log, "scripts",
-                 "a revision is not kept; a rollback to it is not possible",
+                 self->pending[0].stopped
+                     ? "it is not kept that a revision was stopped; a restart tries it again"
+                     : "a revision is not kept; a rollback to it is not possible",
                  ML_S("controller", self->pending[0].controller),
                  ML_S("revision", self->pending[0].revision), ML_S("source", self->label),
                  ML_ERR_FIELDS(err), ML_REPEAT_FIELDS(&self->trouble, wait_ns));
@@ -363,7 +400,7 @@ static void write_value(const struct ml_history *self, const struct kept_list *l
         ml_json_put_string(&writer, "by", ml_str_of(by));
     if (version)
         ml_json_put_string(&writer, "resourceVersion", ml_str_of(version));
-    ml_buf_printf(out, ",%s}", first->files);
+    ml_buf_printf(out, ",%s}", first->rest);
 }
 
 /* Marks the revisions that are dropped, so that a value of that size has room. False: it has none.
@@ -377,7 +414,8 @@ static bool make_room(const struct ml_history *self, const struct kept_list *lis
     for (size_t i = 0; i < list->len; i++) {
         const struct kept *kept = &list->items[i];
         bool is_same = strcmp(kept->key, first->key) == 0;
-        bool is_own = ml_str_eq(kept->controller, controller);
+        bool is_own = ml_str_eq(kept->controller, controller) &&
+                      (kept->why != NULL) == first->stopped;
         drops[i] = is_own && !is_same && ++count > ML_HISTORY_KEPT_MAX;
         if (is_same || drops[i])
             bytes -= strlen(kept->key) + strlen(kept->text);
@@ -454,6 +492,16 @@ static bool is_foreign(const struct ml_history *self, const struct kept_list *li
     return true;
 }
 
+/* Another replica may have been faster. */
+static bool is_written(const struct kept_list *list, const struct pending *pending)
+{
+    struct ml_str controller = ml_str_of(pending->controller);
+    struct ml_str revision = ml_str_of(pending->revision);
+    const struct kept *kept = pending->stopped ? kept_list_find(list, controller, revision)
+                                               : kept_list_newest(list, controller);
+    return kept && ml_str_eq(kept->revision, revision) && (kept->why != NULL) == pending->stopped;
+}
+
 static void write_first(struct ml_history *self)
 {
     ML_AUTO(kept_list_fini) struct kept_list list = {.json = ML_BUF_INIT};
@@ -462,8 +510,7 @@ static void write_first(struct ml_history *self)
         return;
     const struct pending *first = &self->pending[0];
     kept_list_read(self, &list);
-    const struct kept *newest = kept_list_newest(&list, ml_str_of(first->controller));
-    if (newest && ml_str_is(newest->revision, first->revision))
+    if (is_written(&list, first))
         end_write(self, NULL);
     else if (self->opts.services->standby)
         write_again(self, SOON_NS); /* the replica that leads writes it, or this one will lead */
@@ -494,6 +541,12 @@ static void copy_files(const struct ml_live_revision *revision, struct ml_buf *o
     ml_json_end_object(&writer);
 }
 
+static void write_soon(struct ml_history *self)
+{
+    if (!self->call && !ml_timer_active(&self->again))
+        ml_timer_start(&self->again, 0);
+}
+
 void ml_history_keep(struct ml_history *self, const struct ml_live_revision *revision)
 {
     struct ml_buf files = ML_BUF_INIT;
@@ -506,10 +559,30 @@ void ml_history_keep(struct ml_history *self, const struct ml_live_revision *rev
         .version = ml_strdup(revision->version),
         .way = revision->way,
         .key = ml_asprintf("%s.%s", revision->controller, revision->revision),
-        .files = ml_buf_take(&files),
+        .rest = ml_buf_take(&files),
     };
-    if (!self->call && !ml_timer_active(&self->again))
-        ml_timer_start(&self->again, 0);
+    write_soon(self);
+}
+
+void ml_history_stop(struct ml_history *self, const char *controller, const char *revision,
+                     const char *version, const char *why)
+{
+    struct ml_buf rest = ML_BUF_INIT;
+    struct ml_json_writer writer;
+    if (self->pending_count == PENDING_MAX)
+        return;
+    ml_json_writer_init(&writer, &rest);
+    ml_json_put_string(&writer, "why", ml_str_of(why));
+    self->pending[self->pending_count++] = (struct pending){
+        .controller = ml_strdup(controller),
+        .revision = ml_strdup(revision),
+        .version = ml_strdup(version),
+        .way = "stopped",
+        .key = ml_asprintf("%s.%s", controller, revision),
+        .rest = ml_buf_take(&rest),
+        .stopped = true,
+    };
+    write_soon(self);
 }
 
 /* ---- the annotation ---- */
@@ -560,11 +633,12 @@ bool ml_rollback_find(const char *annotation, struct ml_str controller, struct m
 
 /* ---- life ---- */
 
-/* The kept revisions are read when somebody asks for them. */
-static void on_change(void *context, struct ml_informer *informer, struct ml_object *old,
-                      struct ml_object *new)
+static void on_change(void *context, struct ml_informer *informer ML_UNUSED,
+                      struct ml_object *old ML_UNUSED, struct ml_object *new ML_UNUSED)
 {
-    (void)context, (void)informer, (void)old, (void)new;
+    struct ml_history *self = context;
+    if (self->is_known)
+        self->opts.changed(self->opts.context);
 }
 
 static void on_synced(void *context, struct ml_informer *informer)

@@ -1,7 +1,8 @@
-/* L6 operator. The revisions of a ConfigMap of scripts that were live, kept in a second ConfigMap
- * beside it, NAME-revisions: five of each controller. They outlive the process, and the ConfigMap
- * of the scripts. Only a process that reconciles writes there. And the annotation of the ConfigMap
- * of the scripts that names one of them to run. */
+/* L6 operator. The revisions of a ConfigMap of scripts that were live and good, kept in a second
+ * ConfigMap beside it, NAME-revisions: five of each controller; and why others were stopped, so
+ * that no process tries them again. They outlive the process, and the ConfigMap of the scripts.
+ * Only a process that reconciles writes there. And the annotation of the ConfigMap of the scripts
+ * that names one of them to run. */
 #pragma once
 
 #include "operator/files.h"
@@ -18,6 +19,7 @@ struct ml_history_opts {
     struct ml_str ns, name;       /* of the ConfigMap of the scripts; borrowed for life */
     /* The kept revisions were read for the first time. Must not free the history. */
     void (*known)(void *context);
+    void (*changed)(void *context); /* they have changed since; likewise */
     void *context;
 };
 
@@ -30,16 +32,27 @@ bool ml_history_is_known(const struct ml_history *history);
 
 struct ml_live_revision {
     const char *controller, *revision;
-    const char *file;             /* that has the controller */
-    const char *version;          /* resourceVersion of the ConfigMap of the scripts; NULL: it is
-                                     kept already */
-    const char *way;              /* "start", "edit", "rollback": why it is live; static */
+    const char *file;    /* that has the controller */
+    const char *version; /* resourceVersion of the ConfigMap of the scripts; NULL: it is
+                            kept already */
+    const char *way;     /* "start", "edit", "rollback", "return": why it is live; static */
     const struct ml_files *files; /* all that it was loaded from */
 };
 
 /* The revision is live, and the newest of its controller from now on. Copied, and written when this
  * process reconciles. The oldest ones are dropped for it, but never the newest of a controller. */
 void ml_history_keep(struct ml_history *history, const struct ml_live_revision *revision);
+
+/* The revision of the controller was stopped. `version` as above. Written like one that is kept, in
+ * its place: so one that is kept later was not stopped. */
+void ml_history_stop(struct ml_history *history, const char *controller, const char *revision,
+                     const char *version, const char *why);
+/* Was it stopped? Then `why` has the text. */
+bool ml_history_is_stopped(const struct ml_history *history, struct ml_str controller,
+                           struct ml_str revision, struct ml_buf *why);
+/* Is it the newest one of the controller that is kept? */
+bool ml_history_is_newest(const struct ml_history *history, struct ml_str controller,
+                          struct ml_str revision);
 
 /* The files of a revision of a controller, which the caller frees; `only` is the one with the
  * controller. False: it is not kept. */

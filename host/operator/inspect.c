@@ -87,6 +87,8 @@ static const char *controller_rests(const struct ml_controller *controller)
     const struct ml_services *services = controller->services;
     if (!controller->current)
         return "no version of its script is live yet";
+    if (controller->current->stopped)
+        return "its version was stopped, and the one before is not live yet";
     if (controller->stopping)
         return "it is stopping";
     if (controller->removal.on)
@@ -101,6 +103,20 @@ static const char *controller_rests(const struct ml_controller *controller)
         return "its circuit is open: the script runs into its limits, and one object at a time "
                "tries it";
     return NULL;
+}
+
+/* A new version that may still be taken back. */
+static void put_trial(const struct ml_controller *controller, struct ml_json_writer *writer)
+{
+    const struct controller_trial *trial = &controller->trial;
+    if (!trial->revision)
+        return;
+    ml_json_key(writer, ML_STR("trial"));
+    ml_json_begin_object(writer);
+    ml_json_put_string(writer, "revision", ml_str_of(trial->revision->declaration->revision));
+    ml_json_put_int(writer, "objects", (int64_t)trial->brake.tried);
+    ml_json_put_int(writer, "of", (int64_t)trial->brake.objects);
+    ml_json_end_object(writer);
 }
 
 static void put_controller(const struct ml_controller *controller, struct ml_json_writer *writer)
@@ -121,6 +137,7 @@ static void put_controller(const struct ml_controller *controller, struct ml_jso
     ml_json_put_int(writer, "waiting", (int64_t)ml_workqueue_delayed(queue));
     ml_json_put_int(writer, "failing", (int64_t)ml_workqueue_failing(queue, ML_STR("")).count);
     put_text(writer, "rests", ml_str_of(rests));
+    put_trial(controller, writer);
     ml_json_end_object(writer);
 }
 
@@ -173,7 +190,7 @@ static void describe_hold(const struct ml_controller *controller, struct ml_str 
 
 static bool cache_shows_writes(const struct ml_controller *controller, struct ml_str key)
 {
-    const struct ml_revision *revision = controller->current;
+    const struct ml_revision *revision = ml_controller_revision_of(controller, key);
     for (size_t i = 0; i < revision->declaration->kind_count; i++)
         if (revision->informers[i] &&
             !ml_expectations_shown(controller->expectations, key, revision->informers[i]))
@@ -224,7 +241,7 @@ static void put_key(const struct ml_controller *controller, struct ml_str key,
                     struct ml_json_writer *writer)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf hold = ML_BUF_INIT, reads = ML_BUF_INIT;
-    const struct ml_revision *revision = controller->current;
+    const struct ml_revision *revision = ml_controller_revision_of(controller, key);
     ml_json_begin_object(writer);
     ml_json_put_string(writer, "controller", ml_str_of(controller->name));
     ml_json_put_string(writer, "revision", ml_str_of(revision->declaration->revision));

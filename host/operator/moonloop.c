@@ -148,6 +148,7 @@ static int opts_guard(const struct moonloop_opts *opts, struct ml_guard_opts *ou
         {"max-deletes-percent", given->max_deletes_percent, 0, 100},
         {"max-failures-percent", given->max_failures_percent, 0, 100},
         {"sample", given->sample, 1, ML_GUARD_SAMPLE_MAX},
+        {"settle-seconds", given->settle_seconds, 0, ML_ROLLOUT_SETTLE_MAX},
     };
     for (size_t i = 0; i < ML_COUNT(limits); i++)
         if (limits[i].value < limits[i].least || limits[i].value > limits[i].most)
@@ -155,7 +156,7 @@ static int opts_guard(const struct moonloop_opts *opts, struct ml_guard_opts *ou
                               limits[i].name, limits[i].value, limits[i].least, limits[i].most);
     *out = (struct ml_guard_opts){.rollout = {ML_ROLLOUT_GUARDED, given->max_deletes,
                                               given->max_deletes_percent,
-                                              given->max_failures_percent},
+                                              given->max_failures_percent, given->settle_seconds},
                                   .sample = given->sample};
     if (opts->rollout && !ml_rollout_mode_parse(ml_str_of(opts->rollout), &out->rollout.mode))
         return ml_err_set(err, ML_EINVALID, "--rollout %s: expected " ML_ROLLOUT_MODES,

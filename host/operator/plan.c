@@ -309,8 +309,8 @@ static void on_mirrored_change(void *watched, struct ml_informer *informer, stru
         ml_buf_fini(&affected.keys);
 }
 
-static void on_mapped(void *context ML_UNUSED, const struct ml_buf *keys ML_UNUSED,
-                      const struct ml_change *change ML_UNUSED)
+static void on_mapped(void *context ML_UNUSED, struct ml_revision *revision ML_UNUSED,
+                      const struct ml_buf *keys ML_UNUSED, const struct ml_change *change ML_UNUSED)
 {
 }
 

@@ -137,6 +137,7 @@ static void write_finalizer(struct ml_reconcile *self, bool add)
                 .budget = ml_script_budget(revision->script),
             },
         .expectations = revision->expectations,
+        .check = &revision->check,
         .informer = revision->informers[0],
         .key = ml_object_key(object),
     };
@@ -500,6 +501,7 @@ static void write_status(struct ml_reconcile *self, struct ml_str patch)
                 .budget = ml_script_budget(self->revision->script),
             },
         .expectations = self->revision->expectations,
+        .check = &self->revision->check,
         .informer = self->revision->informers[0],
         .key = ml_object_key(self->object),
         .place = self->revision->declaration->file,

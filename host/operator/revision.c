@@ -173,7 +173,7 @@ static void on_map_slice(void *context)
     struct unmapped *next = ml_container_of(self->unmapped.next, struct unmapped, node);
     ML_AUTO(ml_buf_fini) struct ml_buf keys = ML_BUF_INIT;
     add_mapped(next->watched, &next->change, &keys);
-    self->handler->mapped(self->context, &keys, &next->change);
+    self->handler->mapped(self->context, self, &keys, &next->change);
     unmapped_free(self, next);
     if (self->unmapped_count > 0)
         ml_slice_wait(&self->map_slice, self->cpu_account);
@@ -223,9 +223,9 @@ static void on_index_failed(void *context, size_t kind, struct ml_object *object
 
 /* ---- changes ---- */
 
-void *ml_revision_context_of(const void *watched)
+struct ml_revision *ml_revision_of(const void *watched)
 {
-    return ((const struct watched_kind *)watched)->revision->context;
+    return ((const struct watched_kind *)watched)->revision;
 }
 
 bool ml_revision_changed(void *context, struct ml_informer *informer, struct ml_object *old,
@@ -382,20 +382,39 @@ struct ml_revision *ml_revision_new(struct ml_services *services, struct ml_scri
     return self;
 }
 
+static bool lets_write(void *context, const struct ml_write *write, struct ml_err *err)
+{
+    struct ml_revision *self = context;
+    if (self->stopped) {
+        ml_err_set(err, ML_ECANCELED, "revision %s of %s was stopped: it writes nothing any more",
+                   self->declaration->revision, self->declaration->file);
+        return false;
+    }
+    return write->request.verb != ML_VERB_DELETE || !self->handler->lets_delete ||
+           self->handler->lets_delete(self->context, self, write->deletion.owner, err);
+}
+
 void ml_revision_live(struct ml_revision *self, struct ml_expectations *expectations,
                       struct ml_cpu_account *cpu_account)
 {
     ml_assert(self->unsynced == 0);
+    self->check = (struct ml_write_check){.lets = lets_write, .context = self};
     const struct ml_script_binding binding = {
         .kinds = self->kinds,
         .informers = self->informers,
         .expectations = expectations,
         .cpu_account = cpu_account,
+        .check = &self->check,
     };
     ml_script_bind(self->script, &binding);
     self->expectations = expectations;
     self->cpu_account = cpu_account;
     self->live = true;
+}
+
+void ml_revision_stop(struct ml_revision *self)
+{
+    self->stopped = true;
 }
 
 void ml_revision_retire(struct ml_revision *self)

@@ -10,6 +10,7 @@
 #include "kube/unkept.h"
 #include "operator/change.h"
 #include "script/script.h"
+#include "state/writer.h"
 
 struct ml_revision;
 
@@ -21,7 +22,8 @@ struct ml_revision_handler {
                    struct ml_object *new);
     /* Once live: a change that waited for its watch function concerns these keys, as in struct
      * ml_affected. */
-    void (*mapped)(void *context, const struct ml_buf *keys, const struct ml_change *change);
+    void (*mapped)(void *context, struct ml_revision *revision, const struct ml_buf *keys,
+                   const struct ml_change *change);
     /* Once live: changes concern keys that nobody knows, so it may be any. */
     void (*concerns_all)(void *context);
     /* Once live: the reconciled kind can be watched again. */
@@ -33,6 +35,10 @@ struct ml_revision_handler {
      * counts although `when` gave no verdict. */
     void (*function_failed)(void *context, struct ml_revision *revision, const struct ml_kind *kind,
                             struct ml_object *object, const struct ml_err *err);
+    /* Once live, or retired: its run for `owner` is about to delete an object. False, with `err`
+     * set: it is not deleted. NULL: each one is. */
+    bool (*lets_delete)(void *context, struct ml_revision *revision, const struct ml_object *owner,
+                        struct ml_err *err);
 };
 
 /* The keys of the reconciled kind that a change concerns. */
@@ -50,6 +56,7 @@ struct ml_revision {
     struct ml_services *services;
     struct ml_script *script;
     const struct ml_declaration *declaration; /* of the script */
+    void *context;                            /* of ml_revision_new */
 
     /* Of all declared kinds, in their order, the reconciled one first; from ready on. No informer
      * for ML_USE_TOUCHES. */
@@ -59,6 +66,10 @@ struct ml_revision {
     struct ml_expectations *expectations; /* once live */
     struct ml_cpu_account *cpu_account;   /* likewise */
 
+    bool live;
+    struct ml_write_check check; /* of all that is written on its behalf */
+    bool stopped;                /* nothing is, any more */
+
     /* For reconcile.c: */
     bool without_condition; /* the server does not take Reconciled */
     struct ml_unkept unkept;
@@ -66,11 +77,9 @@ struct ml_revision {
     /* The rest is private. */
     uint32_t refs;
     const struct ml_revision_handler *handler;
-    void *context;
     struct watched_kind *watched; /* one for each declared kind */
     size_t unsynced;              /* of those */
     struct ml_task ready_task;
-    bool live;
     struct ml_list unmapped;
     size_t unmapped_count;
     bool concerns_all; /* there were too many of those */
@@ -89,14 +98,16 @@ struct ml_revision *ml_revision_new(struct ml_services *services, struct ml_scri
 void ml_revision_live(struct ml_revision *revision, struct ml_expectations *expectations,
                       struct ml_cpu_account *cpu_account);
 
-/* Whose handler is called for the kind: the context of ml_revision_new. */
-void *ml_revision_context_of(const void *watched);
+/* Whose handler is called for the kind. */
+struct ml_revision *ml_revision_of(const void *watched);
 /* Updates the indexes, and finds the keys that are concerned. False: none, as the change does not
  * count, or the revision is not live. */
 ML_NODISCARD bool ml_revision_changed(void *watched, struct ml_informer *informer,
                                       struct ml_object *old, struct ml_object *new,
                                       struct ml_affected *out);
 
+/* For good: its runs write nothing any more, but for requests that are under way. */
+void ml_revision_stop(struct ml_revision *revision);
 /* Reports and requests nothing any more. Running reconciles may finish. */
 void ml_revision_retire(struct ml_revision *revision);
 struct ml_revision *ml_revision_ref(struct ml_revision *revision);

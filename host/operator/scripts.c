@@ -42,14 +42,20 @@ struct entry {
     uint64_t offered_set, offered_text; /* of that version: what `refused` would be */
     char *offered_from, *live_from;     /* versions of the source; NULL: it has none */
     struct ml_files offered_files;      /* what that version was loaded from, until it is live */
-    struct ml_files live_files; /* of the one that runs; may be none: the history has them */
-    uint64_t rolled_back;       /* the set whose version is replaced by an older one, as its
-                                   source says; 0: none is */
-    bool awaits_history;        /* that version is not known yet */
-    bool missing;               /* the file is gone from its source */
-    char *removed;              /* the name of its controller, which was removed; or NULL */
-    size_t draining;            /* controllers of it in ml_scripts.draining */
-    bool dead;                  /* freed when those have ended */
+    uint64_t live_set, live_text;       /* of the one that runs, as `offered_set` and the next */
+    struct ml_files live_files;         /* likewise; may be none: the history has them */
+    const char *way;                    /* how that came to run; as in struct ml_live_revision */
+    struct ml_files planned_over;       /* of the version that the last plan compared with */
+    struct ml_files before; /* of the version to go back to, while a newer one is on trial */
+    bool is_settled;        /* the one that runs is not on trial any more, or never was */
+    bool awaits_before;     /* that runs first, as the newest one takes over step by step */
+    uint64_t rolled_back;   /* the set whose version is replaced by an older one, as its
+                               source says; 0: none is */
+    bool awaits_history;    /* that version is not known yet */
+    bool missing;           /* the file is gone from its source */
+    char *removed;          /* the name of its controller, which was removed; or NULL */
+    size_t draining;        /* controllers of it in ml_scripts.draining */
+    bool dead;              /* freed when those have ended */
     struct ml_list node;
 };
 
@@ -200,16 +206,17 @@ static void entry_refuse(struct entry *entry, const struct ml_err *err, bool qua
                   err->message);
 }
 
-/* The version is good, but what it would do may be harm. */
-static void entry_hold(struct entry *entry, const struct ml_err *err)
+/* The version is good, but what it would do may be harm; or what it did, and it was `stopped`. */
+static void entry_hold(struct entry *entry, const struct ml_err *err, bool stopped)
 {
     entry->held = true;
     entry->why = *err;
     ml_warn(entry->source->scripts->services->log, "scripts",
-            "script held; the last good version keeps running", ML_S("source", entry->source->name),
-            ML_ERR(err), ML_S("script", entry->file));
+            stopped ? "script stopped; the version before it runs again"
+                    : "script held; the last good version keeps running",
+            ML_S("source", entry->source->name), ML_ERR(err), ML_S("script", entry->file));
     entry_show_refused(entry, true);
-    source_report(entry->source, true, "ScriptHeld", err->message);
+    source_report(entry->source, true, stopped ? "ScriptStopped" : "ScriptHeld", err->message);
 }
 
 static void entry_drop_successor(struct entry *entry)
@@ -237,6 +244,8 @@ static void entry_free(struct entry *entry)
     entry_cancel_plan(entry);
     ml_files_fini(&entry->offered_files);
     ml_files_fini(&entry->live_files);
+    ml_files_fini(&entry->planned_over);
+    ml_files_fini(&entry->before);
     entry_drop_successor(entry);
     ml_controller_free(ml_take(&entry->controller));
     free(ml_take(&entry->offered_from));
@@ -472,24 +481,54 @@ static bool takes_over(const struct ml_controller *controller, const struct ml_c
            ml_declaration_is_called(revision->declaration, ml_str_of(ml_controller_name(other)));
 }
 
-/* The revision that is live goes to the history. */
-static void entry_keep(struct entry *entry, const struct ml_revision *revision, bool first)
+/* The revision that is live is good, and goes to the history. */
+static void entry_on_settled(void *context, struct ml_controller *controller)
 {
+    struct entry *entry = context;
+    const struct ml_declaration *declaration = ml_controller_current(controller)->declaration;
     const struct ml_live_revision live = {
-        .controller = revision->declaration->name,
-        .revision = revision->declaration->revision,
-        .file = revision->declaration->file,
+        .controller = declaration->name,
+        .revision = declaration->revision,
+        .file = declaration->file,
         .version = entry->live_from,
-        .way = entry->rolled_back ? "rollback"
-               : first            ? "start"
-                                  : "edit",
-        .files = &entry->offered_files,
+        .way = entry->way,
+        .files = &entry->live_files,
     };
-    if (entry->source->history && entry->offered_files.count > 0)
+    entry->is_settled = true;
+    ml_files_fini(&entry->before);
+    if (entry->source->history && entry->live_files.count > 0)
         ml_history_keep(entry->source->history, &live);
-    ml_files_fini(&entry->live_files);
-    entry->live_files = entry->offered_files;
-    entry->offered_files = ML_FILES_INIT;
+}
+
+/* The files of the source are loaded again. */
+static void entry_look_again(struct entry *entry)
+{
+    entry->refused = 0;
+    if (entry->source->class->again)
+        entry->source->class->again(entry->source);
+}
+
+/* The version that is live: an older one that the source names, or one that runs again. */
+static void entry_tell_live(const struct entry *entry, const struct ml_controller *controller,
+                            bool first)
+{
+    const struct ml_source *source = entry->source;
+    const struct ml_revision *revision = ml_controller_current(controller);
+    bool is_older = entry->fingerprint == 0;
+    ML_AUTO_FREE char *note = ml_asprintf(
+        "%s: controller %s runs %s, revision %s%s", entry->file, ml_controller_name(controller),
+        is_older ? "an older version" : "the new version", revision->declaration->revision,
+        entry->rolled_back ? ", as " ML_ROLLBACK_ANNOTATION " says, until the script is edited"
+                           : "");
+    ml_info(source->scripts->services->log, "scripts",
+            entry->rolled_back ? "older version is live, as its source says"
+            : first            ? "script is live"
+            : is_older         ? "the version before is live again"
+                               : "new version is live",
+            ML_S("controller", ml_controller_name(controller)), ML_S("source", source->name),
+            ML_S(entry->live_from ? "resourceVersion" : "", entry->live_from),
+            ML_REVISION_FIELDS(revision));
+    source_report(entry->source, false, entry->rolled_back ? "RolledBack" : "ScriptLoaded", note);
 }
 
 static void entry_on_live(void *context, struct ml_controller *controller, bool first)
@@ -505,24 +544,22 @@ static void entry_on_live(void *context, struct ml_controller *controller, bool 
     free(entry->live_from);
     entry->live_from = ml_strdup(entry->offered_from);
     entry->live_fingerprint = entry->fingerprint;
-    const char *name = ml_controller_name(controller);
-    const struct ml_revision *revision = ml_controller_current(controller);
-    ML_AUTO_FREE char *note = ml_asprintf(
-        "%s: controller %s runs %s, revision %s%s", entry->file, name,
-        entry->rolled_back ? "an older version" : "the new version",
-        revision->declaration->revision,
-        entry->rolled_back ? ", as " ML_ROLLBACK_ANNOTATION " says, until the script is edited"
-                           : "");
-    ml_info(self->services->log, "scripts",
-            entry->rolled_back ? "older version is live, as its source says"
-            : first            ? "script is live"
-                               : "new version is live",
-            ML_S("controller", name), ML_S("source", entry->source->name),
-            ML_S(entry->live_from ? "resourceVersion" : "", entry->live_from),
-            ML_REVISION_FIELDS(revision));
-    ml_metric_add(ml_metric_with(self->loads, ml_metric_labels(name)), 1);
-    source_report(entry->source, false, entry->rolled_back ? "RolledBack" : "ScriptLoaded", note);
-    entry_keep(entry, revision, first);
+    entry->is_settled = false;
+    entry->live_set = entry->offered_set;
+    entry->live_text = entry->offered_text;
+    ml_files_fini(&entry->live_files);
+    entry->live_files = entry->offered_files;
+    entry->offered_files = ML_FILES_INIT;
+    entry->way = entry->rolled_back        ? "rollback"
+                 : first                   ? "start"
+                 : entry->fingerprint == 0 ? "return"
+                                           : "edit";
+    ml_metric_add(ml_metric_with(self->loads, ml_metric_labels(ml_controller_name(controller))), 1);
+    entry_tell_live(entry, controller, first);
+    if (entry->awaits_before) {
+        entry->awaits_before = false;
+        entry_look_again(entry);
+    }
     if (self->live)
         self->live(self->live_context);
 }
@@ -603,7 +640,7 @@ static void entry_refuse_offered(struct entry *entry, struct ml_controller *cont
         ml_controller_withdraw(controller);
     struct ml_script *older = ml_load_older(&opts, ml_str_of(entry->file));
     if (held)
-        entry_hold(entry, problem);
+        entry_hold(entry, problem, false);
     else
         entry_refuse(entry, problem, false, older);
     entry->fingerprint = entry->live_fingerprint;
@@ -612,14 +649,6 @@ static void entry_refuse_offered(struct entry *entry, struct ml_controller *cont
     if (older)
         entry_offer_older(entry, older);
     entry->check = check;
-}
-
-/* The names of a version that was refused for them exist by now. */
-static void entry_look_again(struct entry *entry)
-{
-    entry->refused = 0;
-    if (entry->source->class->again)
-        entry->source->class->again(entry->source);
 }
 
 /* ---- the guard (guard.h) ---- */
@@ -664,6 +693,49 @@ static bool entry_may_be_guarded(const struct entry *entry, const struct ml_cont
            !list_has(entry->source->approved, offered->declaration->revision);
 }
 
+/* Was the offered version stopped before, in this process or in another? */
+static bool entry_was_stopped(const struct entry *entry, const struct ml_controller *controller,
+                              struct ml_err *why)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT;
+    const struct ml_revision *offered = ml_controller_offered(controller);
+    const struct ml_history *history = entry->source->history;
+    if (!history || !entry_may_be_guarded(entry, controller) ||
+        !ml_history_is_stopped(history, ml_str_of(ml_controller_name(controller)),
+                               ml_str_of(offered->declaration->revision), &text))
+        return false;
+    ml_err_set(why, ML_ESCRIPT, "%s", ml_buf_cstr(&text));
+    return true;
+}
+
+/* Step by step, the version before has to work for the other objects: it runs first, as it did
+ * before this process began, and the newest one is loaded again after that. False: it runs. */
+static bool entry_begin_before(struct entry *entry, const struct ml_rollout *limits)
+{
+    ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
+    const struct ml_load_opts opts = source_load_opts(entry->source);
+    struct ml_err err = ML_ERR_INIT;
+    if (limits->mode != ML_ROLLOUT_CANARY || entry_works(entry) || !entry->source->class->again)
+        return false;
+    ml_files_copy(&files, &entry->planned_over);
+    struct ml_script *older = ml_load_kept(&opts, &files, &err);
+    if (!older)
+        return false;
+    entry_offer(entry, older, NULL, &files);
+    entry->awaits_before = true;
+    return true;
+}
+
+/* The offered version takes over under a brake. */
+static void entry_try(struct entry *entry, const struct ml_brake *brake)
+{
+    if (entry->before.count == 0) {
+        entry->before = entry->planned_over;
+        entry->planned_over = ML_FILES_INIT;
+    }
+    ml_controller_promote(entry->controller, brake);
+}
+
 static void entry_on_planned(void *context)
 {
     struct entry *entry = context;
@@ -671,12 +743,73 @@ static void entry_on_planned(void *context)
     struct ml_err why = ML_ERR_INIT;
     const struct ml_rollout limits = entry_rollout(entry, ml_plan_predecessor(plan));
     enum ml_guard_verdict verdict = ml_guard_judge(plan, &limits, &why);
+    const struct ml_brake brake = ml_brake_of(plan, &limits);
     ml_plan_free(plan);
-    /* Somebody may have let it go while the plan was made. */
-    if (verdict == ML_GUARD_PASSES || !entry_may_be_guarded(entry, entry->controller))
-        ml_controller_promote(entry->controller);
-    else
+    if (!entry_may_be_guarded(entry, entry->controller)) /* somebody has let it go meanwhile */
+        ml_controller_promote(entry->controller, NULL);
+    else if (verdict != ML_GUARD_PASSES)
         entry_refuse_offered(entry, entry->controller, &why, verdict == ML_GUARD_HOLDS);
+    else if (!entry_begin_before(entry, &limits))
+        entry_try(entry, &brake);
+}
+
+/* The version before runs again: from its files, or as kept. */
+static void entry_go_back(struct entry *entry)
+{
+    ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
+    const struct ml_load_opts opts = source_load_opts(entry->source);
+    struct ml_err err = ML_ERR_INIT;
+    uint64_t refused = entry->refused, text = entry->refused_text;
+    struct ml_err why = entry->why;
+    ml_files_copy(&files, &entry->before);
+    struct ml_script *older = files.count > 0 ? ml_load_kept(&opts, &files, &err)
+                                              : ml_load_older(&opts, ml_str_of(entry->file));
+    if (older)
+        entry_offer(entry, older, NULL, files.count > 0 ? &files : NULL);
+    else
+        ml_error(entry->source->scripts->services->log, "scripts",
+                 "the version before cannot be loaded; nothing runs until the script is edited",
+                 ML_S("source", entry->source->name), ML_S("script", entry->file),
+                 ML_S(err.kind ? "error" : "", err.message));
+    entry->refused = refused;
+    entry->refused_text = text;
+    entry->held = true;
+    entry->why = why;
+    entry_show_refused(entry, true);
+}
+
+/* A revision was stopped, by the brake or in another process. If it was live, nothing runs now. */
+static void entry_follow_stop(struct entry *entry, struct ml_controller *controller,
+                              const struct ml_err *why)
+{
+    bool was_live = !ml_controller_current(controller);
+    bool is_newest = !ml_controller_offered(controller);
+    if (is_newest)
+        entry_cancel_check(entry);
+    entry_hold(entry, why, true);
+    if (!is_newest) { /* another one is about to be live, and is not held */
+        entry->held = false;
+        entry->why = ML_ERR_INIT;
+        entry_show_refused(entry, false);
+        return;
+    }
+    entry->refused = was_live ? entry->live_set : entry->offered_set;
+    entry->refused_text = was_live ? entry->live_text : entry->offered_text;
+    entry->fingerprint = entry->live_fingerprint;
+    if (was_live || !entry->is_settled) /* the way back is to one that was good */
+        entry_go_back(entry);
+}
+
+static void entry_on_braked(void *context, struct ml_controller *controller, const char *revision,
+                            const struct ml_err *why)
+{
+    struct entry *entry = context;
+    const char *version = ml_controller_current(controller) ? entry->offered_from
+                                                            : entry->live_from;
+    if (entry->source->history)
+        ml_history_stop(entry->source->history, ml_controller_name(controller), revision, version,
+                        why->message);
+    entry_follow_stop(entry, controller, why);
 }
 
 /* False: there is nothing to compare with. */
@@ -699,6 +832,8 @@ static bool entry_begin_plan(struct entry *entry)
         .context = entry,
     };
     if (ml_plan_new(&opts, &entry->plan, &err) == 0) {
+        ml_files_fini(&entry->planned_over);
+        ml_files_copy(&entry->planned_over, &runs);
         if (entry_rollout(entry, ml_plan_predecessor(entry->plan)).mode != ML_ROLLOUT_IMMEDIATE)
             return true;
         ml_plan_free(ml_take(&entry->plan));
@@ -712,8 +847,11 @@ static bool entry_begin_plan(struct entry *entry)
 /* Its plan is the last step before it takes over. */
 static void entry_pass(struct entry *entry, struct ml_controller *controller)
 {
-    if (!entry_may_be_guarded(entry, controller) || !entry_begin_plan(entry))
-        ml_controller_promote(controller);
+    struct ml_err why = ML_ERR_INIT;
+    if (entry_was_stopped(entry, controller, &why))
+        entry_refuse_offered(entry, controller, &why, true);
+    else if (!entry_may_be_guarded(entry, controller) || !entry_begin_plan(entry))
+        ml_controller_promote(controller, NULL);
 }
 
 /* ---- its own tests (own_tests.h) ---- */
@@ -795,7 +933,7 @@ static void entry_on_baseline_late(void *context)
             ML_S("source", entry->source->name), ML_S("script", entry->file));
     entry_cancel_plan(entry);
     if (!entry_has_to_pass_tests(entry) || !entry_begin_tests(entry, entry->controller))
-        ml_controller_promote(entry->controller);
+        ml_controller_promote(entry->controller, NULL);
 }
 
 /* A fingerprint of all tests, also of those that cannot be read; 0: there are none. */
@@ -860,6 +998,19 @@ static void source_try_held(struct ml_source *self)
             entry->refused = 0;
 }
 
+/* A version on trial that somebody lets go needs no more of it. */
+static void source_settle_approved(const struct ml_source *self)
+{
+    ml_list_each_entry (struct entry, entry, &self->scripts->entries) {
+        size_t tried;
+        const struct ml_revision *revision = entry->source == self && entry->controller
+                                                 ? ml_controller_on_trial(entry->controller, &tried)
+                                                 : NULL;
+        if (revision && list_has(self->approved, revision->declaration->revision))
+            ml_controller_settle(entry->controller);
+    }
+}
+
 /* Versions that are held may have been approved. True: the annotation has changed. */
 static bool source_follow_approval(struct ml_source *self)
 {
@@ -869,6 +1020,7 @@ static bool source_follow_approval(struct ml_source *self)
     free(self->approvals_seen);
     self->approvals_seen = ml_strdup(is);
     source_try_held(self);
+    source_settle_approved(self);
     return true;
 }
 
@@ -930,6 +1082,8 @@ static void entry_on_ready(void *context, struct ml_controller *controller)
 static const struct ml_controller_handler controller_handler = {
     .ready = entry_on_ready,
     .live = entry_on_live,
+    .settled = entry_on_settled,
+    .braked = entry_on_braked,
     .circuit = entry_on_circuit,
     .removed = entry_on_removed,
     .stopped = entry_on_stopped,
@@ -1271,6 +1425,41 @@ static void source_on_history_known(void *context)
         self->class->again(self);
 }
 
+/* Another replica has stopped the revision that runs here, or found that it is good. */
+static void entry_follow_history(struct entry *entry)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf why = ML_BUF_INIT;
+    struct ml_controller *controller = entry->controller;
+    const struct ml_source *source = entry->source;
+    size_t tried;
+    const struct ml_revision *trial = ml_controller_on_trial(controller, &tried);
+    const struct ml_revision *revision = trial ? trial : ml_controller_current(controller);
+    if (!revision)
+        return;
+    struct ml_str name = ml_str_of(ml_controller_name(controller));
+    struct ml_str is = ml_str_of(revision->declaration->revision);
+    struct ml_err err = ML_ERR_INIT;
+    bool may_stop = source->scripts->guard.rollout.mode != ML_ROLLOUT_UNSET &&
+                    !entry->rolled_back && !list_has(source->approved, is.ptr) &&
+                    entry_rollout(entry, NULL).mode != ML_ROLLOUT_IMMEDIATE;
+    if (may_stop && ml_history_is_stopped(source->history, name, is, &why)) {
+        ml_err_set(&err, ML_ESCRIPT, "%s", ml_buf_cstr(&why));
+        ml_controller_stop_revision(controller);
+        entry_follow_stop(entry, controller, &err);
+    } else if (trial && source->scripts->services->standby &&
+               ml_history_is_newest(source->history, name, is)) {
+        ml_controller_settle(controller);
+    }
+}
+
+static void source_on_history_changed(void *context)
+{
+    struct ml_source *self = context;
+    ml_list_each_entry (struct entry, entry, &self->scripts->entries)
+        if (entry->source == self && entry->controller)
+            entry_follow_history(entry);
+}
+
 /* ---- verdicts on the files of a source ---- */
 
 /* A version that runs is not loaded again while the files it was made from are unchanged; one that
@@ -1429,12 +1618,14 @@ static bool source_works(void *context)
 {
     const struct ml_source *source = context;
     const struct ml_scripts *self = source->scripts;
+    size_t tried;
     if (self->services->standby)
         return false;
     ml_list_each_entry (const struct entry, entry, &self->entries)
         if (entry->source == source && !entry->missing && !entry->removed &&
             (!entry_works(entry) || entry->refused || entry->rolled_back || entry->successor ||
-             ml_controller_offered(entry->controller)))
+             ml_controller_offered(entry->controller) ||
+             ml_controller_on_trial(entry->controller, &tried)))
             return false;
     return true;
 }
@@ -1860,6 +2051,7 @@ static void source_open_history(struct ml_source *self)
         .ns = self->ns,
         .name = self->configmap,
         .known = source_on_history_known,
+        .changed = source_on_history_changed,
         .context = self,
     };
     self->history = self->configmap.len > 0 ? ml_history_new(&opts) : NULL;

@@ -476,6 +476,7 @@ bool ml_rollout_mode_parse(struct ml_str name, enum ml_rollout_mode *out)
 {
     static const char *const names[] = {[ML_ROLLOUT_IMMEDIATE] = "immediate",
                                         [ML_ROLLOUT_GUARDED] = "guarded",
+                                        [ML_ROLLOUT_CANARY] = "canary",
                                         [ML_ROLLOUT_PLAN] = "plan"};
     for (size_t i = ML_ROLLOUT_UNSET + 1; i < ML_COUNT(names); i++) {
         if (!ml_str_is(name, names[i]))
@@ -506,6 +507,7 @@ ML_RAISES static void declare_rollout(lua_State *L, int definition)
     into->max_deletes = rollout_number(L, rollout, "max_deletes", ML_ROLLOUT_DELETES_MAX);
     into->max_deletes_percent = rollout_number(L, rollout, "max_deletes_percent", 100);
     into->max_failures_percent = rollout_number(L, rollout, "max_failures_percent", 100);
+    into->settle_seconds = rollout_number(L, rollout, "settle_seconds", ML_ROLLOUT_SETTLE_MAX);
     lua_pop(L, 1);
 }
 

@@ -83,15 +83,17 @@ enum ml_rollout_mode {
     ML_ROLLOUT_UNSET,     /* of a declaration or a source: it does not say */
     ML_ROLLOUT_IMMEDIATE, /* at once */
     ML_ROLLOUT_GUARDED,   /* when the plan of what it would do is harmless (operator/guard.h) */
+    ML_ROLLOUT_CANARY,    /* likewise, for one object, then for more and more of them */
     ML_ROLLOUT_PLAN,      /* when that plan changes nothing, or somebody has approved it */
 };
 
-#define ML_ROLLOUT_MODES "guarded, immediate or plan"
+#define ML_ROLLOUT_MODES "guarded, canary, plan or immediate"
 
 /* By its name, as scripts, sources and flags have it. False: no mode is called so. */
 ML_NODISCARD bool ml_rollout_mode_parse(struct ml_str name, enum ml_rollout_mode *out);
 
 #define ML_ROLLOUT_DELETES_MAX 1000000
+#define ML_ROLLOUT_SETTLE_MAX  86400
 
 /* How the next version takes over from this one. */
 struct ml_rollout {
@@ -100,6 +102,9 @@ struct ml_rollout {
      * hundred of what its objects own. It is refused when it fails for more than so many in a
      * hundred. -1: the declaration does not say. */
     int max_deletes, max_deletes_percent, max_failures_percent;
+    /* After its objects were reconciled, so long without harm: a step of a canary, and the time
+     * until the one before cannot come back by itself. -1 likewise. */
+    int settle_seconds;
 };
 
 struct ml_declaration {

@@ -1,5 +1,5 @@
 /* The records of a controller's keys: the map that finds them, the references that keep them, and
- * the two small parts that have no file of their own. */
+ * the three small parts that have no file of their own. */
 #include "state/key.h"
 
 struct ml_str ml_key_str(const struct ml_key *key)
@@ -91,6 +91,42 @@ void ml_keys_forget_failures(struct ml_keys *self, struct ml_str name)
 void ml_keys_forget_all_failures(struct ml_keys *self)
 {
     ml_keys_each(self, key) free_failures(key);
+}
+
+/* ---- a trial ---- */
+
+struct ml_key_trial *ml_keys_find_trial(const struct ml_keys *self, struct ml_str name)
+{
+    const struct ml_key *key = ml_keys_find(self, name);
+    return key ? key->trial : NULL;
+}
+
+struct ml_key_trial *ml_keys_trial(struct ml_keys *self, struct ml_str name)
+{
+    struct ml_key *key = ml_keys_find(self, name);
+    if (key && key->trial)
+        return key->trial;
+    key = ml_keys_ref(self, name);
+    key->trial = ml_new(struct ml_key_trial);
+    return key->trial;
+}
+
+static void free_trial(struct ml_key *key)
+{
+    if (!key || !key->trial)
+        return;
+    free(ml_take(&key->trial));
+    ml_key_unref(key);
+}
+
+void ml_keys_forget_trial(struct ml_keys *self, struct ml_str name)
+{
+    free_trial(ml_keys_find(self, name));
+}
+
+void ml_keys_forget_all_trials(struct ml_keys *self)
+{
+    ml_keys_each(self, key) free_trial(key);
 }
 
 /* ---- the cause of the next run ---- */

@@ -19,6 +19,17 @@ struct ml_key_failures {
     struct ml_repeat slowed; /* the key was slowed, because it wakes itself or fights */
 };
 
+/* How a key fares under a revision on trial (operator/controller.h). */
+struct ml_key_trial {
+    unsigned number;                   /* of the trial that it takes part in */
+    int64_t generation;                /* of its object, at first */
+    bool failed_before, slowed_before; /* under the revision before */
+    bool begun;                        /* it ran */
+    bool ran;                          /* and that came to an end: it will not be otherwise soon */
+    bool fails;
+    uint8_t failures; /* in a row */
+};
+
 /* Why a key was enqueued: for the log and the journal. */
 struct ml_cause {
     /* "start", "requeue", "retry", "changes" (too many to name one), or the kind of the object that
@@ -37,6 +48,7 @@ struct ml_key {
     struct ml_key_lookups *lookups; /* read_sets.c: the objects that its last run looked for */
     struct ml_key_series *series;   /* custom_metrics.c: the series that go with its object */
     struct ml_key_failures *failures; /* key.c */
+    struct ml_key_trial *trial;       /* key.c; NULL: it takes no part in one */
     struct ml_cause cause;            /* key.c: of its next run */
     unsigned refs;
     uint32_t len;
@@ -64,6 +76,13 @@ struct ml_key_failures *ml_keys_failures(struct ml_keys *keys, struct ml_str nam
 struct ml_repeat ml_keys_reconciled(struct ml_keys *keys, struct ml_str name);
 void ml_keys_forget_failures(struct ml_keys *keys, struct ml_str name);
 void ml_keys_forget_all_failures(struct ml_keys *keys);
+
+/* NULL: it takes no part in a trial. */
+struct ml_key_trial *ml_keys_find_trial(const struct ml_keys *keys, struct ml_str name);
+/* It takes part from now on. */
+struct ml_key_trial *ml_keys_trial(struct ml_keys *keys, struct ml_str name);
+void ml_keys_forget_trial(struct ml_keys *keys, struct ml_str name);
+void ml_keys_forget_all_trials(struct ml_keys *keys);
 
 /* Takes `cause`, which replaces an earlier one; the earlier of the two times stays. */
 void ml_keys_set_cause(struct ml_keys *keys, struct ml_str name, struct ml_cause cause);

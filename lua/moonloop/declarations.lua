@@ -136,8 +136,11 @@ end
 
 
 -- Modes, and the largest value of each limit.
-local ROLLOUT_MODES = { guarded = true, immediate = true, plan = true }
-local ROLLOUT_MAX = { { "max_deletes", 1000000 }, { "max_deletes_percent", 100 }, { "max_failures_percent", 100 } }
+local ROLLOUT_MODES = { guarded = true, canary = true, plan = true, immediate = true }
+local ROLLOUT_MAX = {
+  { "max_deletes", 1000000 }, { "max_deletes_percent", 100 }, { "max_failures_percent", 100 },
+  { "settle_seconds", 86400 },
+}
 
 
 --- The declared rollout: a copy, or {}.
@@ -158,7 +161,7 @@ function M.rollout(declaration)
   end
   local mode = rollout.mode
   if mode ~= nil and not ROLLOUT_MODES[mode] then
-    return nil, ('rollout: mode: expected "guarded", "immediate" or "plan", got %s'):format(
+    return nil, ('rollout: mode: expected "guarded", "canary", "plan" or "immediate", got %s'):format(
       type(mode) == "string" and ("'%s'"):format(names.text(mode)) or "a " .. type(mode))
   end
   for _, limit in ipairs(ROLLOUT_MAX) do

@@ -24,7 +24,7 @@ return {
   cause = "field message",
   selector = "matchLabels matchExpressions",
   webhooks = "failure_policy timeout_seconds match_policy namespace_selector object_selector",
-  rollout = "mode max_deletes max_deletes_percent max_failures_percent",
+  rollout = "mode max_deletes max_deletes_percent max_failures_percent settle_seconds",
   controller = "name formerly reconciles reconcile finalize when owns watches uses max_concurrent default validate "
     .. "convert webhooks metrics http wakes rollout",
   ["metric_type"] = "counter gauge histogram",

@@ -508,7 +508,7 @@ return moonloop.controller {
     kubectl.configmap(ns, "scripts", { ["parts.lua"] = INVERTED })
     till_held(moonloop)
     annotate("ConfigMap", "scripts", "rollout", "imediate")
-    local unknown = "expected guarded, immediate or plan, got 'imediate'"
+    local unknown = "expected guarded, canary, plan or immediate, got 'imediate'"
     cluster.till_event(ns, "ConfigMap", "scripts", "RolloutUnknown", unknown)
     moonloop:till_log { msg = "the annotation for the rollout is not known" }
     assert.equal(3 * WIDGETS, (parts()))

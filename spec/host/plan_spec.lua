@@ -207,7 +207,9 @@ os.execute "kill -KILL %d"
       webhooks = { {
         name = "killer.example.com", sideEffects = "None", admissionReviewVersions = { "v1" },
         clientConfig = { url = ("https://127.0.0.1:%s/"):format(port) },
-        rules = { { apiGroups = { "" }, apiVersions = { "v1" }, operations = { "CREATE" }, resources = { "services" } } },
+        rules = { {
+          apiGroups = { "" }, apiVersions = { "v1" }, operations = { "CREATE" }, resources = { "services" },
+        } },
       } },
     })
     local result = host.command { "plan", "--kubeconfig", mine.kubeconfig, serves, "--server-side" }

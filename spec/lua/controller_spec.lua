@@ -78,8 +78,9 @@ describe("moonloop.controller", function()
       { "wen = { 'labels' }", "unknown field 'wen'; did you mean 'when'%?" },
       { "max_concurrent = 1.5", "max_concurrent: expected a whole number" },
       { "rollout = 5", "rollout: expected a mode, or a table as { max_deletes = 10 }, got a number" },
-      { "rollout = { mode = 'canary' }", 'rollout: mode: expected "guarded", "immediate" or "plan", got \'canary\'' },
-      { "rollout = { mode = true }", 'rollout: mode: expected "guarded", "immediate" or "plan", got a boolean' },
+      { "rollout = { mode = 'careful' }", 'rollout: mode: expected "guarded", "canary", "plan" or "immediate", '
+        .. "got 'careful'" },
+      { "rollout = { mode = true }", "rollout: mode: expected .*, got a boolean" },
       { "rollout = 'immediat'", "rollout: mode: expected .*, got 'immediat'" },
       { "rollout = { max_delets = 5 }", "rollout: unknown field 'max_delets'; did you mean 'max_deletes'%?" },
       { "rollout = { max_deletes = '5' }", "rollout: max_deletes: expected a whole number from 0 to 1000000" },

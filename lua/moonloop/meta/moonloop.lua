@@ -191,15 +191,19 @@ error "moonloop/meta is for editors; require 'moonloop' instead"
 ---@field object_selector? moonloop.LabelSelector Only objects with these labels.
 
 ---@class moonloop.Rollout
---- `"guarded"`: a version that would do harm is held or refused. `"immediate"`: each version takes over. `"plan"`: a
---- version that would change anything is held, too.
----@field mode? "guarded"|"immediate"|"plan"
+--- `"guarded"`: a version that would do harm is held or refused. `"canary"`: likewise, and it works for one object
+--- first, then for more and more. `"plan"`: a version that would change anything is held, too. `"immediate"`: each
+--- version takes over.
+---@field mode? "guarded"|"canary"|"plan"|"immediate"
 --- A version that would delete more objects than this, and more than `max_deletes_percent`, is held; 0 to 1000000.
 ---@field max_deletes? integer
 ---@field max_deletes_percent? integer In a hundred of the objects that the tried ones own; 0 to 100.
 --- A version that fails for more than so many in a hundred objects (of 5 or more), for which the running one does
 --- not, is refused; 0 to 100.
 ---@field max_failures_percent? integer
+--- After all of its objects were reconciled, a new version has to do no harm for so long: in each step of a canary,
+--- and until it is not taken back by itself any more; 0 to 86400.
+---@field settle_seconds? integer
 
 ---@class moonloop.Declaration
 --- A DNS label. The name in logs, events and metrics; writes have the field manager `moonloop-NAME`. These names are
@@ -247,7 +251,7 @@ error "moonloop/meta is for editors; require 'moonloop' instead"
 ---@field wakes? "all"
 --- How much harm the next version may do: a mode, or limits. It is asked of the version that runs, not of the one
 --- that takes over.
----@field rollout? moonloop.Rollout|"guarded"|"immediate"|"plan"
+---@field rollout? moonloop.Rollout|"guarded"|"canary"|"plan"|"immediate"
 
 ---@alias moonloop.MetricType
 ---| "counter"

@@ -436,11 +436,11 @@ static void test_mode_that_is_not_known_is_told_and_guards(void **state)
     ML_AUTO_FREE char *idle = owning("");
     set_guard(world, ML_ROLLOUT_IMMEDIATE);
     start(world, &things, 0);
-    world->source.rollout = ml_strdup("canary");
+    world->source.rollout = ml_strdup("careful");
     tell(world, idle, NULL);
     assert_reported(world,
-                    "Warning RolloutUnknown: moonloop.dev/rollout: expected guarded, immediate "
-                    "or plan, got 'canary'; new versions are guarded",
+                    "Warning RolloutUnknown: moonloop.dev/rollout: expected guarded, canary, plan "
+                    "or immediate, got 'careful'; new versions are guarded",
                     "");
     assert_held(world, true);
     assert_int_equal(unit_count(world->log.fd, "for the rollout is not known"), 1);

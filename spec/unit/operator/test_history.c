@@ -21,12 +21,17 @@ struct world {
     struct ml_history *history;
     struct fake_call *watch;
     struct fake_call *early; /* asked before the watch; or NULL */
-    int known;
+    int known, changed;
 };
 
 static void on_known(void *context)
 {
     ((struct world *)context)->known++;
+}
+
+static void on_changed(void *context)
+{
+    ((struct world *)context)->changed++;
 }
 
 static int set_up(void **state)
@@ -55,6 +60,7 @@ static int set_up(void **state)
                                                           .ns = ML_STR("d"),
                                                           .name = ML_STR("scripts"),
                                                           .known = on_known,
+                                                          .changed = on_changed,
                                                           .context = w});
     *state = w;
     return 0;
@@ -262,6 +268,61 @@ static void test_history_says_who_wrote_the_version(void **state)
         fake_reply(call, 201, "{}");
         ml_loop_poll(w->loop);
     }
+}
+
+/* It is no revision to go back to, and takes no room from those. */
+static void test_history_remembers_what_was_stopped(void **state)
+{
+    struct world *w = *state;
+    struct fake_call *call;
+    ML_AUTO(ml_buf_fini) struct ml_buf object = ML_BUF_INIT, why = ML_BUF_INIT;
+    struct ml_json_writer writer = kept_begin(&object, 50, true);
+    for (int i = 0; i < ML_HISTORY_KEPT_MAX; i++) {
+        char good[9], stopped[9];
+        snprintf(good, sizeof good, "0000000%d", i);
+        snprintf(stopped, sizeof stopped, "1111111%d", i);
+        kept_put(&writer, "site", good, 10 + i, "site.lua", "return 1\n");
+        kept_put_stopped(&writer, "site", stopped, 30 + i, "it failed");
+    }
+    kept_end(&writer);
+    begin(w, &object);
+    assert_list(w, "site", "00000004, 00000003, 00000002, 00000001, 00000000");
+    assert_true(ml_history_is_newest(w->history, ML_STR("site"), ML_STR("00000004")));
+    assert_false(ml_history_is_newest(w->history, ML_STR("site"), ML_STR("11111114")));
+    assert_false(ml_history_is_stopped(w->history, ML_STR("site"), ML_STR("00000004"), &why));
+    assert_true(ml_history_is_stopped(w->history, ML_STR("site"), ML_STR("11111114"), &why));
+    assert_string_equal(ml_buf_cstr(&why), "it failed");
+    ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
+    assert_false(ml_history_read(w->history, ML_STR("site"), ML_STR("11111114"), &files));
+    ml_history_stop(w->history, "site", "11111114", NULL, "it failed"); /* it is written already */
+    ml_loop_poll(w->loop);
+    fake_expect_none(w->server);
+    ml_history_stop(w->history, "site", "0000000a", NULL, "too many \"deletes\"");
+    ml_loop_poll(w->loop);
+    const char *body = expect_write(w, "PATCH", &call);
+    assert_in(body, "\"data\":{\"site.0000000a\":\"{\\\"since\\\":\\\"2023-11-14T22:13:20.000000Z"
+                    "\\\",\\\"way\\\":\\\"stopped\\\",\\\"why\\\":\\\"too many \\\\\\\"deletes"
+                    "\\\\\\\"\\\"}\",\"site.11111110\":null}");
+    fake_reply(call, 200, "{}");
+    ml_loop_poll(w->loop);
+    keep(w, "site", "11111114"); /* somebody let it go, and it was good */
+    body = expect_write(w, "PATCH", &call);
+    assert_in(body, "\"site.11111114\":\"{");
+    assert_in(body, "\"site.00000000\":null}");
+    fake_reply(call, 200, "{}");
+}
+
+static void test_history_tells_of_changes(void **state)
+{
+    struct world *w = *state;
+    ML_AUTO(ml_buf_fini) struct ml_buf object = ML_BUF_INIT;
+    begin(w, NULL);
+    assert_int_equal(w->changed, 0);
+    struct ml_json_writer writer = kept_begin(&object, 101, true);
+    kept_put_stopped(&writer, "site", "0000000a", 1, "it failed");
+    kept_end(&writer);
+    watch_brings(w, "ADDED", &object);
+    assert_int_equal(w->changed, 1);
 }
 
 static void test_history_is_written_by_the_replica_that_reconciles(void **state)
@@ -521,6 +582,8 @@ int main(void)
         HISTORY_TEST(test_history_keeps_five_of_each_controller),
         HISTORY_TEST(test_history_of_one_that_is_kept_says_since_when_again),
         HISTORY_TEST(test_history_says_who_wrote_the_version),
+        HISTORY_TEST(test_history_remembers_what_was_stopped),
+        HISTORY_TEST(test_history_tells_of_changes),
         HISTORY_TEST(test_history_is_written_by_the_replica_that_reconciles),
         HISTORY_TEST(test_history_is_written_again_after_another_replica_was_faster),
         HISTORY_TEST(test_history_leaves_the_configmap_of_somebody_else),

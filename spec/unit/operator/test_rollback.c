@@ -4,8 +4,6 @@
 #include "kept_revisions.h"
 #include "run_scripts.h"
 
-#include "codec/crypto.h"
-
 struct rollback_world {
     struct world *world;
     struct fake_call *list;  /* of the kept revisions, which the test answers */
@@ -57,21 +55,6 @@ static int tear_down_kept(void **state)
 {
     accept_kept(*state);
     return tear_down(state);
-}
-
-/* The digits of a revision that has one file. */
-static const char *revision_of(const char *file, const char *text)
-{
-    static char digits[4][ML_REVISION_LEN + 1];
-    static size_t next;
-    char *out = digits[next++ % ML_COUNT(digits)];
-    unsigned char sum[ML_SHA256_LEN];
-    ML_AUTO(ml_buf_fini) struct ml_buf bytes = ML_BUF_INIT;
-    ml_buf_append_str(&bytes, (struct ml_str){file, strlen(file) + 1});
-    ml_buf_append_str(&bytes, (struct ml_str){text, strlen(text) + 1});
-    ml_sha256(ml_buf_str(&bytes), sum);
-    snprintf(out, ML_REVISION_LEN + 1, "%02x%02x%02x%02x", sum[0], sum[1], sum[2], sum[3]);
-    return out;
 }
 
 /* These texts of a.lua are kept, the last one as the newest. */
@@ -469,7 +452,7 @@ static void test_start_is_compared_with_the_revision_that_ran_last(void **state)
     tell(world, endless, NULL);
     assert_int_equal(world->write_count, 0);
     answer_list(world, (const char *const[]){old}, 1);
-    if (!strstr(world->reported, "ScriptLoaded: a.lua: controller one runs the new version"))
+    if (!strstr(world->reported, "ScriptLoaded: a.lua: controller one runs an older version"))
         fail_msg("%s", world->reported);
     assert_int_equal(gauge(world, "moonloop_script_held"), 1);
     assert_runs(world, "OLD");
@@ -508,10 +491,203 @@ static void test_start_does_not_wait_for_ever_for_the_kept_revisions(void **stat
     answer_list(world, NULL, 0);
 }
 
+/* ---- what was stopped, in this process or in another ---- */
+
+#define WHY "a.lua: revision X was stopped"
+
+/* One text is kept, and another was stopped. */
+static char *kept_and_stopped(struct ml_buf *object, int version, const char *good,
+                              const char *stopped)
+{
+    struct ml_json_writer writer = kept_begin(object, version, true);
+    kept_put(&writer, "one", revision_of("a.lua", good), 1, "a.lua", good);
+    kept_put_stopped(&writer, "one", revision_of("a.lua", stopped), 2, WHY);
+    kept_end(&writer);
+    return kept_list(object);
+}
+
+static void watch_brings(struct world *world, const struct ml_buf *object)
+{
+    ML_AUTO_FREE char *event = ml_asprintf("{\"type\":\"MODIFIED\",\"object\":%.*s}\n",
+                                           (int)object->len, object->ptr);
+    assert_true(fake_piece(kept.watch, event));
+    ml_loop_poll(world->loop);
+}
+
+static void test_start_does_not_try_what_was_stopped(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO(texts_fini) struct texts texts = make_texts();
+    ML_AUTO(ml_buf_fini) struct ml_buf object = ML_BUF_INIT;
+    ML_AUTO_FREE char *list = kept_and_stopped(&object, 50, texts.one, texts.two);
+    set_guard(world, ML_ROLLOUT_GUARDED);
+    tell(world, texts.two, NULL);
+    fake_reply(ml_take(&kept.list), 200, list);
+    ml_loop_poll(world->loop);
+    assert_int_equal(gauge(world, "moonloop_script_held"), 1);
+    assert_runs(world, "ONE");
+    world->source.approved = ml_strdup(revision_of("a.lua", texts.two));
+    tell(world, texts.two, NULL);
+    assert_int_equal(gauge(world, "moonloop_script_held"), 0);
+    assert_runs(world, "TWO");
+}
+
+static void test_stop_of_another_replica_is_followed(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO(texts_fini) struct texts texts = make_texts();
+    ML_AUTO(ml_buf_fini) struct ml_buf object = ML_BUF_INIT;
+    set_guard(world, ML_ROLLOUT_GUARDED);
+    answer_list(world, (const char *[]){texts.one}, 1);
+    tell(world, texts.one, NULL);
+    assert_runs(world, "ONE");
+    tell(world, texts.two, NULL);
+    assert_runs(world, "TWO");
+    ML_AUTO_FREE char *list = kept_and_stopped(&object, 51, texts.one, texts.two);
+    watch_brings(world, &object);
+    assert_int_equal(gauge(world, "moonloop_script_held"), 1);
+    assert_runs(world, "ONE");
+    assert_non_null(list);
+}
+
+/* It has settled here, and was stopped elsewhere after that: the kept one runs. */
+static void test_stop_after_the_trial_is_followed(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO(texts_fini) struct texts texts = make_texts();
+    ML_AUTO(ml_buf_fini) struct ml_buf object = ML_BUF_INIT;
+    set_guard(world, ML_ROLLOUT_GUARDED);
+    answer_list(world, (const char *[]){texts.one}, 1);
+    tell(world, texts.one, NULL);
+    tell(world, texts.two, NULL);
+    assert_runs(world, "TWO");
+    for (int i = 0; i < 300; i++) {
+        advance(world, 100 * ML_NS_PER_MS);
+        accept_all(world);
+        accept_kept(world);
+    }
+    ML_AUTO_FREE char *list = kept_and_stopped(&object, 51, texts.one, texts.two);
+    watch_brings(world, &object);
+    assert_runs(world, "ONE");
+    assert_int_equal(gauge(world, "moonloop_script_held"), 1);
+    assert_non_null(list);
+}
+
+/* The one that leads has found it good. */
+static void test_standby_takes_the_end_of_a_trial_from_the_leader(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO(texts_fini) struct texts texts = make_texts();
+    ML_AUTO(ml_buf_fini) struct ml_buf object = ML_BUF_INIT;
+    set_guard(world, ML_ROLLOUT_CANARY);
+    answer_list(world, (const char *[]){texts.one}, 1);
+    tell(world, texts.one, NULL);
+    assert_runs(world, "ONE");
+    world->services.standby = true;
+    tell(world, texts.two, NULL);
+    assert_listed(world, texts.one, "");
+    struct ml_json_writer writer = kept_begin(&object, 51, true);
+    kept_put(&writer, "one", revision_of("a.lua", texts.one), 1, "a.lua", texts.one);
+    kept_put(&writer, "one", revision_of("a.lua", texts.two), 2, "a.lua", texts.two);
+    kept_end(&writer);
+    watch_brings(world, &object);
+    assert_listed(world, texts.two, "");
+    world->services.standby = false;
+    resync(world);
+    assert_runs(world, "TWO");
+}
+
+/* Step by step: the version before works for the others, also in a process that begins. */
+static void test_start_in_a_canary_runs_the_version_before_first(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO(texts_fini) struct texts texts = make_texts();
+    set_guard(world, ML_ROLLOUT_CANARY);
+    tell(world, texts.two, NULL);
+    answer_list(world, (const char *[]){texts.one}, 1);
+    assert_listed(world, texts.one, "");
+    assert_int_equal(world->asked_again, 1);
+    accept_all(world);
+    tell(world, texts.two, NULL);
+    advance(world, 100 * ML_NS_PER_MS);
+    assert_runs(world, "TWO"); /* for the only object, on trial */
+    assert_listed(world, texts.one, "");
+}
+
+/* An edit that came while nothing ran: nothing is known about failures before, all else counts. */
+static void test_start_with_an_edit_is_a_trial(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO(texts_fini) struct texts texts = make_texts();
+    struct ml_controller *all[ML_CONTROLLERS_MAX];
+    size_t tried;
+    set_guard(world, ML_ROLLOUT_GUARDED);
+    tell(world, texts.two, NULL);
+    answer_list(world, (const char *[]){texts.one}, 1);
+    assert_runs(world, "TWO");
+    assert_int_equal(ml_scripts_controllers(world->scripts, all), 1);
+    assert_non_null(ml_controller_on_trial(all[0], &tried));
+    assert_int_equal(tried, 1);
+}
+
+/* It may still be taken back. */
+static void test_version_on_trial_is_not_kept_yet(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO(texts_fini) struct texts texts = make_texts();
+    set_guard(world, ML_ROLLOUT_GUARDED);
+    answer_list(world, (const char *[]){texts.one}, 1);
+    tell(world, texts.one, NULL);
+    assert_runs(world, "ONE");
+    tell(world, texts.two, NULL);
+    accept(world, only_write(world), 2000, "TWO");
+    for (int i = 0; i < 95; i++)
+        advance(world, 100 * ML_NS_PER_MS);
+    assert_null(kept.write);
+    for (int i = 0; i < 10; i++)
+        advance(world, 100 * ML_NS_PER_MS);
+    ML_AUTO_FREE char *key = ml_asprintf("\"one.%s\":", revision_of("a.lua", texts.two));
+    assert_non_null(kept.write);
+    assert_non_null(strstr(kept.write->body, key));
+    assert_non_null(strstr(kept.write->body, "\\\"way\\\":\\\"edit\\\""));
+}
+
+/* The reason goes to the ConfigMap with the revisions. */
+static void test_stop_is_written(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO(texts_fini) struct texts texts = make_texts();
+    ML_AUTO_FREE char *fails = script("one", "if ctx.now() > 1700000000 then error 'late' end\n"
+                                             "return { requeue_after = 1 }");
+    set_guard(world, ML_ROLLOUT_CANARY);
+    answer_list(world, (const char *[]){texts.one}, 1);
+    tell(world, texts.one, NULL);
+    assert_runs(world, "ONE");
+    tell(world, fails, NULL);
+    for (int i = 0; i < 30 && !kept.write; i++) {
+        advance(world, 100 * ML_NS_PER_MS);
+        accept_all(world);
+    }
+    assert_non_null(kept.write);
+    ML_AUTO_FREE char *key = ml_asprintf("\"one.%s\":", revision_of("a.lua", fails));
+    assert_non_null(strstr(kept.write->body, key));
+    assert_non_null(strstr(kept.write->body, "\\\"way\\\":\\\"stopped\\\""));
+    assert_non_null(strstr(kept.write->body, "a.lua:4: late"));
+    assert_runs(world, "ONE");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         ROLLBACK_TEST(test_start_with_a_bad_source_runs_the_newest_kept),
+        ROLLBACK_TEST(test_start_does_not_try_what_was_stopped),
+        ROLLBACK_TEST(test_stop_of_another_replica_is_followed),
+        ROLLBACK_TEST(test_stop_after_the_trial_is_followed),
+        ROLLBACK_TEST(test_standby_takes_the_end_of_a_trial_from_the_leader),
+        ROLLBACK_TEST(test_start_in_a_canary_runs_the_version_before_first),
+        ROLLBACK_TEST(test_start_with_an_edit_is_a_trial),
+        ROLLBACK_TEST(test_version_on_trial_is_not_kept_yet),
+        ROLLBACK_TEST(test_stop_is_written),
         ROLLBACK_TEST(test_start_tests_what_did_not_run_before),
         ROLLBACK_TEST(test_start_tests_nothing_that_ran_before),
         ROLLBACK_TEST(test_start_that_learns_late_of_what_is_kept_runs_it_then),
