@@ -888,6 +888,14 @@ static bool was_edited(const struct ml_key_trial *part, const struct ml_object *
            ml_object_generation(object) != part->generation;
 }
 
+/* For the next trial. */
+static void note_failure(const struct work *work, const struct ml_result *result)
+{
+    struct ml_keys *keys = &work->controller->keys;
+    if (result->outcome != ML_OUTCOME_OK && !passes_by_itself(result->err))
+        ml_keys_failures(keys, work->key)->is_of_script = !is_of_server(result->err);
+}
+
 /* A run of the revision on trial has ended: does its key fail? */
 static void note_trial_run(const struct work *work, const struct ml_result *result)
 {
@@ -936,6 +944,7 @@ static void finish_reconcile(struct work *work, const struct ml_result *result)
     keep_failure(self, work->key, result);
     self->removal.released += result->finalized && self->removal.on;
     ml_reconcile_log_failure(work->reconcile, &self->keys, requeue_key(work, result));
+    note_failure(work, result);
     note_trial_run(work, result);
     keep_reads(work, result);
     record_metrics(work, result);
@@ -1296,7 +1305,7 @@ static void begin_part(struct ml_controller *self, struct ml_key_trial *part, st
     const struct ml_key_failures *failures = record->failures;
     bool is_first = part->number == 0;
     bool tells = is_first || was_edited(part, object);
-    bool failed = failures && failures->reconcile.failures > 0;
+    bool failed = failures && failures->reconcile.failures > 0 && failures->is_of_script;
     bool slowed = failures && failures->slowed.failures > 0;
     ml_workqueue_forget(self->queue, key); /* it is not to wait for what the version before did */
     *part = (struct ml_key_trial){

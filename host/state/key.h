@@ -17,6 +17,7 @@ struct ml_keys {
 struct ml_key_failures {
     struct ml_repeat reconcile;
     struct ml_repeat slowed; /* the key was slowed, because it wakes itself or fights */
+    bool is_of_script; /* the last one of `reconcile`: neither the server's nor the network's */
 };
 
 /* How a key fares under a revision on trial (operator/controller.h). */

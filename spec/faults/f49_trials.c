@@ -58,7 +58,10 @@ static char *harm(int64_t second)
 static void edit(void)
 {
     static const char *const modes[] = {"guarded", "canary"};
-    char letter = letters[trials.edits++ % (sizeof letters - 1)];
+    char letter;
+    do /* of none that still works for a thing */
+        letter = letters[trials.edits++ % (sizeof letters - 1)];
+    while (in_phase(letter) > 0);
     const char phase[] = {letter, '\0'};
     bool is_bad = chance(3) == 0;
     int64_t late_s = trials.world->clock.wall_ns / ML_NS_PER_S + 1 + (int64_t)chance(6);

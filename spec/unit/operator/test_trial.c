@@ -257,7 +257,7 @@ static void test_brake_is_off_when_it_is_calm(void **state)
     assert_int_equal((int)metric(world, HELD), 0);
 }
 
-/* Somebody wants the parts to go: the version before would have deleted them as well. */
+/* Somebody changes all things; `metadata` is more of theirs. */
 static void change_all(struct world *world, const char *metadata)
 {
     for (int i = 0; i < THINGS; i++) {
@@ -272,6 +272,7 @@ static void change_all(struct world *world, const char *metadata)
     serve(world);
 }
 
+/* Somebody wants the parts to go: the version before would have deleted them as well. */
 static void test_deletes_for_edited_objects_are_free(void **state)
 {
     struct world *world = *state;
@@ -333,6 +334,26 @@ static void test_failures_of_the_server_stop_nothing(void **state)
         pass(world, 90 * ML_NS_PER_S);
         assert_int_equal(in_phase(*phase), THINGS);
     }
+}
+
+/* All objects fail while the server is at fault: that says nothing about the version that worked
+ * then, and must not hide what the next one does. */
+static void test_failures_of_the_server_before_hide_nothing(void **state)
+{
+    struct world *world = *state;
+    start(world, "guarded");
+    things.refuses = 500;
+    change_all(world, "");
+    pass(world, ML_NS_PER_S);
+    offer(world, "guarded", "B",
+          "    if ctx.now() < 1700000006 then\n"
+          "      return { status = { phase = 'B' }, requeue_at = 1700000006 }\n"
+          "    end\n"
+          "    if tonumber(name:sub(2)) % 3 == 0 then error 'late' end");
+    things.refuses = 0;
+    pass(world, 10 * ML_NS_PER_S);
+    assert_stopped(world, "it fails for 21 of them");
+    assert_back(world);
 }
 
 /* One that no script can write again. */
@@ -519,6 +540,7 @@ int main(void)
         TRIAL_TEST(test_failures_of_edited_objects_are_not_counted),
         TRIAL_TEST(test_invalid_object_stops_a_canary),
         TRIAL_TEST(test_failures_of_the_server_stop_nothing),
+        TRIAL_TEST(test_failures_of_the_server_before_hide_nothing),
         TRIAL_TEST(test_refusals_of_the_server_stop_a_canary),
         TRIAL_TEST(test_version_that_wakes_itself_is_stopped),
         TRIAL_TEST(test_stopped_version_stays_stopped),
