@@ -925,17 +925,25 @@ static void note_trial_run(const struct work *work, const struct ml_result *resu
         controller_brake(self, &err);
 }
 
+/* Work has ended: others may have waited for that. */
+static void controller_go_on(struct ml_controller *self)
+{
+    controller_end_when_idle(self);
+    if (self->services->shard)
+        ml_shard_settled(self->services->shard);
+    controller_pump(self);
+}
+
 static void finish_reconcile(struct work *work, const struct ml_result *result)
 {
     struct ml_controller *self = work->controller;
+    int64_t took_ns = ml_clock_monotonic(self->services->clock) - work->started_ns;
     if (work->revision->stopped) {
-        record_run(work, result, ml_clock_monotonic(self->services->clock) - work->started_ns);
+        record_run(work, result, took_ns);
         finish_stopped(work);
-        controller_end_when_idle(self);
-        controller_pump(self);
+        controller_go_on(self);
         return;
     }
-    int64_t took_ns = ml_clock_monotonic(self->services->clock) - work->started_ns;
     if (work->call != ML_CALL_PAUSE)
         count_reconciled(&self->metrics, result, took_ns);
     log_reconciled(work, result, took_ns);
@@ -950,10 +958,7 @@ static void finish_reconcile(struct work *work, const struct ml_result *result)
     record_metrics(work, result);
     end_run(work);
     end_work(work, result->outcome == ML_OUTCOME_OK && !result->finalized);
-    controller_end_when_idle(self);
-    if (self->services->shard)
-        ml_shard_settled(self->services->shard);
-    controller_pump(self);
+    controller_go_on(self);
 }
 
 static void on_script_result(void *context, struct ml_result *result)
@@ -1034,22 +1039,12 @@ static void name_run(struct work *work)
              (unsigned)(ml_hash((struct ml_str){(const char *)&runs, sizeof runs}) & UINT32_MAX));
 }
 
-/* Does the object say that its last reconcile failed, maybe in another process? */
-static bool says_failed(const struct ml_revision *revision, const struct ml_object *object)
-{
-    ML_AUTO(ml_buf_fini) struct ml_buf json = ML_BUF_INIT;
-    struct ml_str conditions = {NULL, 0};
-    ml_object_json(object, &json);
-    ml_json_find(ml_buf_str(&json), &conditions, "status", "conditions", NULL);
-    return ml_reconciled_failed(conditions, revision->declaration->name,
-                                revision->declaration->formerly);
-}
-
 static void begin_trial_run(struct ml_controller *self, struct ml_str key,
                             const struct ml_object *object)
 {
     struct ml_key_trial *part = controller_join_trial(self, key);
-    if (!part->begun && says_failed(self->trial.revision, object))
+    const struct ml_declaration *declaration = self->trial.revision->declaration;
+    if (!part->begun && ml_object_says_failed(object, declaration->name, declaration->formerly))
         part->failed_before = true;
     part->begun = true;
     self->trial.brake.runs++;
@@ -1547,8 +1542,7 @@ static void stop_revision(struct ml_controller *self, struct ml_revision *revisi
         end_trial(self);
     cut_stopped_work(self, revision);
     ml_revision_unref(revision);
-    controller_end_when_idle(self);
-    controller_pump(self);
+    controller_go_on(self);
 }
 
 void ml_controller_stop_revision(struct ml_controller *self)

@@ -348,26 +348,17 @@ static bool is_own_object(const struct ml_revision *revision, struct ml_str key,
     return change->informer == revision->informers[0] && ml_str_eq(ml_object_key(object), key);
 }
 
-/* Does the object say that a reconcile failed? The host takes that back, whether the script returns
- * a status or not. */
-static bool is_called_failed(const struct ml_revision *revision, const struct ml_object *object)
-{
-    ML_AUTO(ml_buf_fini) struct ml_buf json = ML_BUF_INIT;
-    struct ml_str conditions = {NULL, 0};
-    ml_object_json(object, &json);
-    ml_json_find(ml_buf_str(&json), &conditions, "status", "conditions", NULL);
-    return ml_reconciled_failed(conditions, revision->declaration->name,
-                                revision->declaration->formerly);
-}
-
-/* Of the reconciled object only a change of its status may not matter. */
+/* Of the reconciled object only a change of its status may not matter, and that of a failure which
+ * the object tells does: the host takes it back, whether the script returns a status or not. */
 static bool own_change_matters(struct ml_read_sets *self, const struct ml_revision *revision,
                                const struct ml_change *change)
 {
     if (!change->old || !change->new)
         return true;
     unsigned parts = ml_object_diff(change->old, change->new, &self->field);
-    if ((parts & ~(unsigned)ML_PART_STATUS) || is_called_failed(revision, change->new))
+    const struct ml_declaration *declaration = revision->declaration;
+    if ((parts & ~(unsigned)ML_PART_STATUS) ||
+        ml_object_says_failed(change->new, declaration->name, declaration->formerly))
         return true;
     ml_buf_clear(&self->field);
     return false;

@@ -48,14 +48,16 @@ struct entry {
     struct ml_files planned_over;       /* of the version that the last plan compared with */
     struct ml_files before; /* of the version to go back to, while a newer one is on trial */
     bool is_settled;        /* the one that runs is not on trial any more, or never was */
-    bool awaits_before;     /* that runs first, as the newest one takes over step by step */
-    uint64_t rolled_back;   /* the set whose version is replaced by an older one, as its
-                               source says; 0: none is */
-    bool awaits_history;    /* that version is not known yet */
-    bool missing;           /* the file is gone from its source */
-    char *removed;          /* the name of its controller, which was removed; or NULL */
-    size_t draining;        /* controllers of it in ml_scripts.draining */
-    bool dead;              /* freed when those have ended */
+    char *stopped;          /* the revision that was stopped last, and did not settle after that */
+    struct ml_err *stopped_why;
+    bool awaits_before;   /* that runs first, as the newest one takes over step by step */
+    uint64_t rolled_back; /* the set whose version is replaced by an older one, as its
+                             source says; 0: none is */
+    bool awaits_history;  /* that version is not known yet */
+    bool missing;         /* the file is gone from its source */
+    char *removed;        /* the name of its controller, which was removed; or NULL */
+    size_t draining;      /* controllers of it in ml_scripts.draining */
+    bool dead;            /* freed when those have ended */
     struct ml_list node;
 };
 
@@ -250,6 +252,8 @@ static void entry_free(struct entry *entry)
     ml_controller_free(ml_take(&entry->controller));
     free(ml_take(&entry->offered_from));
     free(ml_take(&entry->live_from));
+    free(ml_take(&entry->stopped));
+    free(ml_take(&entry->stopped_why));
     if (entry->draining > 0) { /* they refer to it */
         entry->dead = true;
         ml_list_push(&entry->source->scripts->dead, &entry->node);
@@ -481,6 +485,15 @@ static bool takes_over(const struct ml_controller *controller, const struct ml_c
            ml_declaration_is_called(revision->declaration, ml_str_of(ml_controller_name(other)));
 }
 
+/* Also where no history is, as that of a folder, or its write is under way. NULL: none counts. */
+static void entry_keep_stop(struct entry *entry, const char *revision, const struct ml_err *why)
+{
+    free(entry->stopped);
+    free(entry->stopped_why);
+    entry->stopped = ml_strdup(revision);
+    entry->stopped_why = why ? ml_err_dup(why) : NULL;
+}
+
 /* The revision that is live is good, and goes to the history. */
 static void entry_on_settled(void *context, struct ml_controller *controller)
 {
@@ -496,6 +509,8 @@ static void entry_on_settled(void *context, struct ml_controller *controller)
     };
     entry->is_settled = true;
     ml_files_fini(&entry->before);
+    if (entry->stopped && strcmp(entry->stopped, declaration->revision) == 0)
+        entry_keep_stop(entry, NULL, NULL);
     if (entry->source->history && entry->live_files.count > 0)
         ml_history_keep(entry->source->history, &live);
 }
@@ -700,9 +715,14 @@ static bool entry_was_stopped(const struct entry *entry, const struct ml_control
     ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT;
     const struct ml_revision *offered = ml_controller_offered(controller);
     const struct ml_history *history = entry->source->history;
-    if (!history || !entry_may_be_guarded(entry, controller) ||
-        !ml_history_is_stopped(history, ml_str_of(ml_controller_name(controller)),
-                               ml_str_of(offered->declaration->revision), &text))
+    if (!entry_may_be_guarded(entry, controller))
+        return false;
+    if (entry->stopped && strcmp(entry->stopped, offered->declaration->revision) == 0) {
+        *why = *entry->stopped_why;
+        return true;
+    }
+    if (!history || !ml_history_is_stopped(history, ml_str_of(ml_controller_name(controller)),
+                                           ml_str_of(offered->declaration->revision), &text))
         return false;
     ml_err_set(why, ML_ESCRIPT, "%s", ml_buf_cstr(&text));
     return true;
@@ -751,6 +771,7 @@ static void entry_on_planned(void *context)
         entry_refuse_offered(entry, entry->controller, &why, verdict == ML_GUARD_HOLDS);
     else if (!entry_begin_before(entry, &limits))
         entry_try(entry, &brake);
+    ml_files_fini(&entry->planned_over);
 }
 
 /* The version before runs again: from its files, or as kept. */
@@ -780,12 +801,13 @@ static void entry_go_back(struct entry *entry)
 
 /* A revision was stopped, by the brake or in another process. If it was live, nothing runs now. */
 static void entry_follow_stop(struct entry *entry, struct ml_controller *controller,
-                              const struct ml_err *why)
+                              const char *revision, const struct ml_err *why)
 {
     bool was_live = !ml_controller_current(controller);
     bool is_newest = !ml_controller_offered(controller);
     if (is_newest)
         entry_cancel_check(entry);
+    entry_keep_stop(entry, revision, why);
     entry_hold(entry, why, true);
     if (!is_newest) { /* another one is about to be live, and is not held */
         entry->held = false;
@@ -809,7 +831,7 @@ static void entry_on_braked(void *context, struct ml_controller *controller, con
     if (entry->source->history)
         ml_history_stop(entry->source->history, ml_controller_name(controller), revision, version,
                         why->message);
-    entry_follow_stop(entry, controller, why);
+    entry_follow_stop(entry, controller, revision, why);
 }
 
 /* False: there is nothing to compare with. */
@@ -1443,9 +1465,10 @@ static void entry_follow_history(struct entry *entry)
                     !entry->rolled_back && !list_has(source->approved, is.ptr) &&
                     entry_rollout(entry, NULL).mode != ML_ROLLOUT_IMMEDIATE;
     if (may_stop && ml_history_is_stopped(source->history, name, is, &why)) {
+        ML_AUTO_FREE char *stopped = ml_strdup(is.ptr);
         ml_err_set(&err, ML_ESCRIPT, "%s", ml_buf_cstr(&why));
         ml_controller_stop_revision(controller);
-        entry_follow_stop(entry, controller, &err);
+        entry_follow_stop(entry, controller, stopped, &err);
     } else if (trial && source->scripts->services->standby &&
                ml_history_is_newest(source->history, name, is)) {
         ml_controller_settle(controller);

@@ -203,6 +203,16 @@ bool ml_reconciled_failed(struct ml_str conditions, const char *controller,
     return condition.len > 0 && is_false(condition) && is_ours(condition, controller, formerly);
 }
 
+bool ml_object_says_failed(const struct ml_object *object, const char *controller,
+                           const char *const *formerly)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf json = ML_BUF_INIT;
+    struct ml_str conditions = {NULL, 0};
+    ml_object_json(object, &json);
+    ml_json_find(ml_buf_str(&json), &conditions, "status", "conditions", NULL);
+    return ml_reconciled_failed(conditions, controller, formerly);
+}
+
 /* How long the place of a message is: "cnat: cnat.lua:12: ", up to the second ": ". */
 static size_t place_len(const char *message)
 {

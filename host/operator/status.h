@@ -39,6 +39,9 @@ struct ml_reconciled {
  */
 bool ml_reconciled_failed(struct ml_str conditions, const char *controller,
                           const char *const *formerly);
+/* Does the object say so? */
+bool ml_object_says_failed(const struct ml_object *object, const char *controller,
+                           const char *const *formerly);
 
 /* Merges `status` (a JSON object, or empty) over the status of `object`, conditions by their type,
  * and then the condition of `reconciled` (NULL: none). Appends a merge patch, with uid and

@@ -9,29 +9,7 @@ local shell = require "spec.e2e.support.shell"
 local wait = require "spec.e2e.support.wait"
 
 -- Each Widget has three ConfigMaps.
-local PARTS = [[
-local moonloop = require "moonloop"
-local Widget = moonloop.kind("e2e.moonloop.dev/v1", "Widget")
-local ConfigMap = moonloop.kind("v1", "ConfigMap")
-
-return moonloop.controller {
-  name = "parts",
-  reconciles = Widget,
-  owns = { ConfigMap },
-  reconcile = function(widget)
-    local children = {}
-    if widget.spec.say then
-      for i = 1, 3 do
-        children[i] = {
-          apiVersion = "v1", kind = "ConfigMap", metadata = { name = widget.metadata.name .. "-" .. i },
-          data = { said = widget.spec.say },
-        }
-      end
-    end
-    return { children = children, status = { said = widget.spec.say } }
-  end,
-}
-]]
+local PARTS = scripts.parts
 local INVERTED = scripts.edited(PARTS, "if widget.spec.say then", "if not widget.spec.say then")
 local WIDGETS = 12
 

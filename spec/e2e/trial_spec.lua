@@ -7,28 +7,7 @@ local kubectl = require "spec.e2e.support.kubectl"
 local scripts = require "spec.e2e.support.scripts"
 local wait = require "spec.e2e.support.wait"
 
--- Each Widget has three ConfigMaps.
-local PARTS = [[
-local moonloop = require "moonloop"
-local Widget = moonloop.kind("e2e.moonloop.dev/v1", "Widget")
-local ConfigMap = moonloop.kind("v1", "ConfigMap")
-
-return moonloop.controller {
-  name = "parts",
-  reconciles = Widget,
-  owns = { ConfigMap },
-  reconcile = function(widget, ctx)
-    local children, at = {}, nil
-    for i = 1, 3 do
-      children[i] = {
-        apiVersion = "v1", kind = "ConfigMap", metadata = { name = widget.metadata.name .. "-" .. i },
-        data = { said = widget.spec.say },
-      }
-    end
-    return { children = children, status = { said = widget.spec.say }, requeue_at = at }
-  end,
-}
-]]
+local PARTS = scripts.parts
 local WIDGETS = 12
 
 -- The server refuses one child of that Widget.
@@ -41,7 +20,6 @@ local function refused_for(name)
     }
     return {]]):format(name))
 end
-
 
 local FOUR = scripts.edited(PARTS, "i = 1, 3", "i = 1, 4")
 
@@ -143,8 +121,10 @@ describe("A version on trial", function()
     start("guarded", args)
     local good, before = till_first(moonloop), uids()
     local late = os.time() + 12
-    edit(scripts.edited(scripts.edited(PARTS, "for i = 1, 3", ("for i = 1, ctx.now() < %d and 3 or 0"):format(late)),
-      "{}, nil", ("{}, ctx.now() < %d and %d or nil"):format(late, late)))
+    local harmful = scripts.edited(PARTS, "function(widget)", "function(widget, ctx)")
+    harmful = scripts.edited(harmful, "for i = 1, 3", ("for i = 1, ctx.now() < %d and 3 or 0"):format(late))
+    local comes_back = ("requeue_at = ctx.now() < %d and %d or nil"):format(late, late)
+    edit(scripts.edited(harmful, "return {", "return { " .. comes_back .. ","))
     local bad = moonloop:till_log({ msg = "new version is live" }).revision
     assert.equal(WIDGETS, moonloop:metric("moonloop_controller_trial_objects", { controller = "parts" }))
     local why = moonloop:till_log({ msg = STOPPED }).error

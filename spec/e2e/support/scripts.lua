@@ -1,5 +1,5 @@
 -- The scripts that the specs run: cnat as it is shipped, versions of it that differ in one
--- place, and a small one for a kind of their own.
+-- place, and small ones for a kind of their own.
 local cluster = require "spec.e2e.support.cluster"
 local shell = require "spec.e2e.support.shell"
 
@@ -60,6 +60,31 @@ return moonloop.controller {
   reconciles = Widget,
   reconcile = function(widget)
     return { status = { said = widget.spec.say } }
+  end,
+}
+]]
+
+--- A controller of Widgets, each of which owns three ConfigMaps if it has spec.say.
+M.parts = [[
+local moonloop = require "moonloop"
+local Widget = moonloop.kind("e2e.moonloop.dev/v1", "Widget")
+local ConfigMap = moonloop.kind("v1", "ConfigMap")
+
+return moonloop.controller {
+  name = "parts",
+  reconciles = Widget,
+  owns = { ConfigMap },
+  reconcile = function(widget)
+    local children = {}
+    if widget.spec.say then
+      for i = 1, 3 do
+        children[i] = {
+          apiVersion = "v1", kind = "ConfigMap", metadata = { name = widget.metadata.name .. "-" .. i },
+          data = { said = widget.spec.say },
+        }
+      end
+    end
+    return { children = children, status = { said = widget.spec.say } }
   end,
 }
 ]]

@@ -407,6 +407,24 @@ static void test_stopped_version_stays_stopped(void **state)
     assert_int_equal((int)metric(world, HELD), 0);
 }
 
+/* Another file makes a new set of it, which was not refused. */
+static void test_stopped_version_stays_stopped_beside_others(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *text = version_of("canary", "B", FAILS_FOR_ONE);
+    start(world, "canary");
+    offer(world, "canary", "B", FAILS_FOR_ONE);
+    pass(world, 40 * ML_NS_PER_S);
+    assert_back(world);
+    *world->reported = '\0';
+    tell(world, text, "return { a = 1 }\n");
+    serve(world);
+    pass(world, 20 * ML_NS_PER_S);
+    assert_back(world);
+    assert_non_null(strstr(world->reported, "ScriptHeld: a.lua: revision "));
+    assert_non_null(strstr(world->reported, "it fails for 1 of them"));
+}
+
 /* An edit that came while the stopped version was live is what counts. */
 static void test_edit_meanwhile_goes_on(void **state)
 {
@@ -544,6 +562,7 @@ int main(void)
         TRIAL_TEST(test_refusals_of_the_server_stop_a_canary),
         TRIAL_TEST(test_version_that_wakes_itself_is_stopped),
         TRIAL_TEST(test_stopped_version_stays_stopped),
+        TRIAL_TEST(test_stopped_version_stays_stopped_beside_others),
         TRIAL_TEST(test_edit_meanwhile_goes_on),
         TRIAL_TEST(test_trial_that_is_under_way_at_the_end),
         cmocka_unit_test(test_brake_lets_so_many_deletes),
