@@ -203,3 +203,39 @@ bool ml_managers_join(const struct ml_managers *managers, struct ml_str metadata
     ml_json_end_array(&writer);
     return true;
 }
+
+/* ---- one field ---- */
+
+/* Takes the next key off a field's name: "metadata.annotations[example.com/at]". */
+static struct ml_str next_key(struct ml_str *field)
+{
+    if (field->len == 0 || field->ptr[0] != '[') {
+        size_t len = 0;
+        while (len < field->len && field->ptr[len] != '.' && field->ptr[len] != '[')
+            len++;
+        struct ml_str key = {field->ptr, len};
+        bool dot = len < field->len && field->ptr[len] == '.';
+        *field = (struct ml_str){field->ptr + len + dot, field->len - len - dot};
+        return key;
+    }
+    struct ml_str rest = {field->ptr + 1, field->len - 1};
+    struct ml_str key = ml_str_cut(&rest, ']');
+    if (rest.len > 0 && rest.ptr[0] == '.')
+        rest = (struct ml_str){rest.ptr + 1, rest.len - 1};
+    *field = rest;
+    return key;
+}
+
+bool ml_managed_entry_has(struct ml_str entry, struct ml_str field)
+{
+    struct ml_str fields;
+    if (!ml_json_find(entry, &fields, "fieldsV1", NULL))
+        return false;
+    while (field.len > 0) {
+        struct ml_str key = next_key(&field);
+        ML_AUTO_FREE char *name = ml_asprintf("f:" ML_STR_FMT, ML_STR_ARG(key));
+        if (!ml_json_find(fields, &fields, name, NULL))
+            return false;
+    }
+    return true;
+}

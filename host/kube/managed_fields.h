@@ -22,3 +22,8 @@ bool ml_managers_have(const struct ml_managers *managers, struct ml_str metadata
  * or the list is broken. Entries of subresources stay as they are. */
 bool ml_managers_join(const struct ml_managers *managers, struct ml_str metadata,
                       struct ml_buf *out);
+
+/* Does an entry of the list (JSON) have the field, named as ml_object_diff does: "spec.replicas",
+ * "metadata.annotations[example.com/at]"? Fields inside of lists are not looked for: they are named
+ * by their list. */
+bool ml_managed_entry_has(struct ml_str entry, struct ml_str field);

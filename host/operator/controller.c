@@ -190,52 +190,14 @@ static void register_metrics(struct ml_controller *self)
     ml_metrics_on_collect(self->services->metrics, &self->collector);
 }
 
-/* ---- keys that are slowed (enqueue_filter.h): who changes the same field? ---- */
+/* ---- keys that are slowed (enqueue_filter.h) ---- */
 
-#define LOOKUPS_MAX       16 /* at a time; with more, the other side stays unnamed */
-#define LOOKUP_TIMEOUT_MS 10000
-
-/* The other side of a fight is no run of this process. Half of the pause later, when this
- * controller has left the field alone for a while, the object is read from the server: its
- * managedFields name the one that wrote the field last. (The cache has none.) */
-struct lookup {
-    struct ml_controller *controller;
-    char *key, *fields;
-    const struct ml_kind *kind;
-    char *ns, *name, *field; /* of the object that both change */
-    struct ml_timer timer;
-    struct ml_client_call *call;
-    struct ml_list node;
-};
-
-static void record_slowed(struct ml_controller *self, struct ml_str key, const char *reason,
-                          const char *note)
+static const struct ml_object *object_of_slowed(void *context, struct ml_str key,
+                                                const struct ml_revision **out_revision)
 {
-    const struct ml_object *object = self->current ? controller_object(self, key) : NULL;
-    if (object)
-        ml_object_warning(self->services, self->name, ml_revision_kind(self->current), object,
-                          reason, note);
-}
-
-/* `other` NULL: there is no other side. */
-static void tell_slowed(struct ml_controller *self, struct ml_str key, const char *fields,
-                        const char *other)
-{
-    ML_AUTO_FREE char *note =
-        other ? ml_asprintf("controller %s and %s change the same field in turn: %s; controller %s "
-                            "is slowed down",
-                            self->name, other, fields, self->name)
-              : ml_asprintf("each run changes what brings the next one: %s; it is slowed down",
-                            fields);
-    struct ml_repeat *repeat = &ml_keys_failures(&self->keys, key)->slowed;
-    if (ml_repeat_failed(repeat, ml_str_of(note), ml_clock_monotonic(self->services->clock)))
-        ml_warn(self->services->log, self->name,
-                other ? "somebody else changes the same field in turn; slowing this controller down"
-                      : "script wakes itself; slowing it down",
-                CONTROLLER_KEY_FIELDS(self, key), ML_S(other ? "other" : "", other),
-                ML_S("changes", fields),
-                ML_REPEAT_FIELDS(repeat, ml_enqueue_filter_pause(self->filter, key)));
-    record_slowed(self, key, other ? "ControllersFight" : "SelfTriggered", note);
+    const struct ml_controller *self = context;
+    *out_revision = ml_controller_revision_of(self, key);
+    return self->current ? controller_object(self, key) : NULL;
 }
 
 static void controller_brake(struct ml_controller *self, const struct ml_err *why);
@@ -255,177 +217,19 @@ static void stop_trial_of_slowed(struct ml_controller *self, struct ml_str key, 
     controller_brake(self, &err);
 }
 
-static void lookup_end(struct lookup *lookup, const char *other)
-{
-    struct ml_controller *self = lookup->controller;
-    ml_list_remove(&lookup->node);
-    if (other && self->current)
-        tell_slowed(self, ml_str_of(lookup->key), lookup->fields, other);
-    ml_timer_stop(&lookup->timer);
-    if (lookup->call)
-        ml_client_cancel(lookup->call);
-    free(lookup->key);
-    free(lookup->fields);
-    free(lookup->ns);
-    free(lookup->name);
-    free(lookup->field);
-    free(lookup);
-}
-
-/* Ends the look-ups of managers for this key. */
-static void controller_forget_lookups(struct ml_controller *self, struct ml_str key)
-{
-    ml_list_each_entry (struct lookup, lookup, &self->lookups)
-        if (ml_str_is(key, lookup->key))
-            lookup_end(lookup, NULL);
-}
-
-static void controller_cancel_lookups(struct ml_controller *self)
-{
-    ml_list_each_entry (struct lookup, lookup, &self->lookups)
-        lookup_end(lookup, NULL);
-}
-
-/* Takes the next key off a field's name: "metadata.annotations[example.com/at]". */
-static struct ml_str next_key(struct ml_str *field)
-{
-    if (field->len == 0 || field->ptr[0] != '[') {
-        size_t len = 0;
-        while (len < field->len && field->ptr[len] != '.' && field->ptr[len] != '[')
-            len++;
-        struct ml_str key = {field->ptr, len};
-        bool dot = len < field->len && field->ptr[len] == '.';
-        *field = (struct ml_str){field->ptr + len + dot, field->len - len - dot};
-        return key;
-    }
-    struct ml_str rest = {field->ptr + 1, field->len - 1};
-    struct ml_str key = ml_str_cut(&rest, ']');
-    if (rest.len > 0 && rest.ptr[0] == '.')
-        rest = (struct ml_str){rest.ptr + 1, rest.len - 1};
-    *field = rest;
-    return key;
-}
-
-/* Does an entry of managedFields have the field? */
-static bool entry_has_field(struct ml_str entry, struct ml_str field)
-{
-    struct ml_str fields;
-    if (!ml_json_find(entry, &fields, "fieldsV1", NULL))
-        return false;
-    while (field.len > 0) {
-        struct ml_str key = next_key(&field);
-        ML_AUTO_FREE char *name = ml_asprintf("f:" ML_STR_FMT, ML_STR_ARG(key));
-        if (!ml_json_find(fields, &fields, name, NULL))
-            return false;
-    }
-    return true;
-}
-
-/* The manager of the status that each controller of moonloop writes. */
-#define STATUS_MANAGER "moonloop"
-
-/* The manager that wrote the field last, other than `own` and the one of our status; NULL: there is
- * none. */
-static char *find_other_manager(struct ml_str object, struct ml_str field, const char *own)
-{
-    ML_AUTO_FREE char *last = NULL;
-    struct ml_str entries;
-    char *found = NULL;
-    if (!ml_json_find(object, &entries, "metadata", "managedFields", NULL))
-        return NULL;
-    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
-    ml_json_reader_init(&reader, entries, 0);
-    if (ml_json_next(&reader) != ML_JSON_ARRAY)
-        return NULL;
-    for (struct ml_str entry; (entry = ml_json_skip(&reader)).len > 0;) {
-        ML_AUTO_FREE char *manager = ml_json_find_string(entry, "manager", NULL);
-        ML_AUTO_FREE char *time = ml_json_find_string(entry, "time", NULL);
-        if (!manager || !time || strcmp(manager, own) == 0 ||
-            strcmp(manager, STATUS_MANAGER) == 0 || (last && strcmp(time, last) < 0) ||
-            !entry_has_field(entry, field))
-            continue;
-        free(found);
-        found = ml_take(&manager);
-        free(last);
-        last = ml_take(&time);
-    }
-    return found;
-}
-
-static void on_object_read(void *context, struct ml_str body, const struct ml_err *err)
-{
-    struct lookup *lookup = context;
-    ML_AUTO_FREE char *own = ml_asprintf("moonloop-%s", lookup->controller->name);
-    ML_AUTO_FREE char *manager = err ? NULL
-                                     : find_other_manager(body, ml_str_of(lookup->field), own);
-    ML_AUTO_FREE char *other = manager ? ml_asprintf("field manager %s", manager)
-                                       : ml_strdup("another client");
-    lookup->call = NULL;
-    lookup_end(lookup, other);
-}
-
-static void read_object(void *context)
-{
-    struct lookup *lookup = context;
-    const struct ml_client_request request = {
-        .verb = ML_VERB_GET,
-        .kind = lookup->kind,
-        .ns = ml_str_of(lookup->ns),
-        .name = ml_str_of(lookup->name),
-        .timeout_ms = LOOKUP_TIMEOUT_MS,
-    };
-    lookup->call = ml_client_send(lookup->controller->services->client, &request, on_object_read,
-                                  lookup);
-}
-
-static void look_up_other(struct ml_controller *self, struct ml_str key,
-                          const struct ml_slowed *slowed)
-{
-    const struct ml_object *object = slowed->change->new;
-    struct lookup *lookup = ml_new(struct lookup);
-    lookup->controller = self;
-    lookup->key = ml_str_dup(key);
-    lookup->fields = ml_strdup(slowed->fields);
-    lookup->kind = ml_informer_kind(slowed->change->informer);
-    lookup->ns = ml_str_dup(ml_object_namespace(object));
-    lookup->name = ml_str_dup(ml_object_name(object));
-    lookup->field = ml_strdup(slowed->field);
-    ml_list_push(&self->lookups, &lookup->node);
-    ml_timer_init(&lookup->timer, self->services->loop, read_object, lookup);
-    ml_timer_start(&lookup->timer, slowed->pause_ns / 2);
-}
-
-static bool looks_up(const struct ml_controller *self, struct ml_str key)
-{
-    size_t count = 0;
-    ml_list_each_entry (const struct lookup, lookup, &self->lookups)
-        if (++count == LOOKUPS_MAX || ml_str_is(key, lookup->key))
-            return true;
-    return false;
-}
-
-/* Reports that a key is slowed: in the log, by an Event, and by a metric. */
 static void controller_key_slowed(struct ml_controller *self, struct ml_str key,
                                   const struct ml_slowed *slowed)
 {
-    bool is_unknown = slowed->fight && !slowed->other_side;
+    ML_AUTO_FREE char *what = ml_fights_describe(self->fights, key, slowed);
     ml_metric_add(self->metrics.slowed, 1);
-    if (is_unknown && *slowed->field && slowed->change->new && !looks_up(self, key))
-        look_up_other(self, key, slowed);
-    else
-        tell_slowed(self, key, slowed->fields, is_unknown ? "another client" : slowed->other_side);
-    stop_trial_of_slowed(self, key, slowed->fields);
+    ml_fights_tell(self->fights, key, slowed);
+    stop_trial_of_slowed(self, key, what);
 }
 
 static void controller_key_hot(struct ml_controller *self, struct ml_str key)
 {
-    ml_warn(self->services->log, self->name,
-            "script asks to be called again at once, again and again; slowing it down",
-            CONTROLLER_KEY_FIELDS(self, key));
     ml_metric_add(self->metrics.slowed, 1);
-    record_slowed(self, key, "SelfTriggered",
-                  "each run asks to be called again at once (requeue_after, requeue_at): "
-                  "after 100 of them the next ones wait, up to 1 s");
+    ml_fights_tell_hot(self->fights, key);
     stop_trial_of_slowed(self, key, "each run asks to be called again at once");
 }
 
@@ -478,7 +282,7 @@ static void controller_drop_key(struct ml_controller *self, struct ml_str key)
     ml_custom_metrics_gone(self->custom, key);
     ml_keys_forget_failures(&self->keys, key);
     ml_keys_forget_cause(&self->keys, key);
-    controller_forget_lookups(self, key);
+    ml_fights_forget(self->fights, key);
 }
 
 /* Another replica reconciles the key from now on. Everything about it goes, except writes that the
@@ -1261,7 +1065,7 @@ static void take_over(struct ml_controller *self)
         ml_revision_unref(old);
     }
     ml_enqueue_filter_reset_backoff(self->filter);
-    ml_keys_forget_all_failures(&self->keys);
+    ml_keys_renew_failures(&self->keys);
     ml_repeats_clear(&self->index_failures);
     ml_read_sets_drop_all(self->read_sets);
     ml_custom_metrics_declare(self->custom, revision->declaration->metrics,
@@ -1816,10 +1620,18 @@ struct ml_controller *ml_controller_new(struct ml_services *services, const char
         .slows_hot_keys = ml_slices_metered(services->slices),
     };
     self->filter = ml_enqueue_filter_new(&filter);
+    const struct ml_fights_opts fights = {
+        .services = services,
+        .controller = self->name,
+        .keys = &self->keys,
+        .filter = self->filter,
+        .object = object_of_slowed,
+        .context = self,
+    };
+    self->fights = ml_fights_new(&fights);
     self->await = (struct ml_client_await){.again = on_server_answers, .context = self};
     ml_cpu_account_init(&self->cpu_account, services->slices, controller_pump, self);
     ml_list_init(&self->works);
-    ml_list_init(&self->lookups);
     ml_task_init(&self->stopped_task, report_stopped, self);
     ml_timer_init(&self->removal.check, services->loop, check_removal, self);
     ml_timer_init(&self->trial.check, services->loop, check_trial, self);
@@ -1840,7 +1652,7 @@ void ml_controller_free(struct ml_controller *self)
     ml_client_await_stop(&self->await);
     ml_metrics_collector_remove(&self->collector);
     controller_cancel_work(self);
-    controller_cancel_lookups(self);
+    ml_fights_free(self->fights);
     end_trial(self);
     ml_revision_unref(self->offered);
     ml_revision_unref(self->current);

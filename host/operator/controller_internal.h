@@ -5,6 +5,7 @@
 #include "operator/circuit.h"
 #include "operator/controller.h"
 #include "operator/enqueue_filter.h"
+#include "operator/fights.h"
 #include "operator/reconcile.h"
 #include "state/workqueue.h"
 
@@ -48,9 +49,9 @@ struct ml_controller {
     struct ml_workqueue *queue;
     struct ml_task pump; /* begins keys; the queue defers it when one is ready */
     struct ml_expectations *expectations;
-    struct ml_list lookups;            /* of those that fight with this controller */
     struct ml_cpu_account cpu_account; /* of the CPU time that its script takes */
     struct ml_enqueue_filter *filter;
+    struct ml_fights *fights;
     struct ml_read_sets *read_sets;
     struct ml_repeats index_failures; /* by message, for the log */
     char *failed_key, *failed_why;    /* the last failure; NULL: there was none */

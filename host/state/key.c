@@ -78,7 +78,7 @@ struct ml_repeat ml_keys_reconciled(struct ml_keys *self, struct ml_str name)
         return (struct ml_repeat){0};
     struct ml_repeat was = key->failures->reconcile;
     ml_repeat_over(&key->failures->reconcile);
-    if (key->failures->slowed.failures == 0)
+    if (key->failures->slowed_ns == 0)
         free_failures(key);
     return was;
 }
@@ -91,6 +91,20 @@ void ml_keys_forget_failures(struct ml_keys *self, struct ml_str name)
 void ml_keys_forget_all_failures(struct ml_keys *self)
 {
     ml_keys_each(self, key) free_failures(key);
+}
+
+void ml_keys_renew_failures(struct ml_keys *self)
+{
+    ml_keys_each(self, key)
+    {
+        struct ml_key_failures *failures = key->failures;
+        if (!failures)
+            continue;
+        ml_repeat_over(&failures->reconcile);
+        ml_repeat_over(&failures->slowed);
+        if (failures->slowed_ns == 0)
+            free_failures(key);
+    }
 }
 
 /* ---- a trial ---- */

@@ -17,6 +17,8 @@ struct ml_keys {
 struct ml_key_failures {
     struct ml_repeat reconcile;
     struct ml_repeat slowed; /* the key was slowed, because it wakes itself or fights */
+    int64_t slowed_ns;       /* the last time; monotonic */
+    char slowed_since[16];   /* the revision that ran when that began */
     bool is_of_script; /* the last one of `reconcile`: neither the server's nor the network's */
 };
 
@@ -77,6 +79,8 @@ struct ml_key_failures *ml_keys_failures(struct ml_keys *keys, struct ml_str nam
 struct ml_repeat ml_keys_reconciled(struct ml_keys *keys, struct ml_str name);
 void ml_keys_forget_failures(struct ml_keys *keys, struct ml_str name);
 void ml_keys_forget_all_failures(struct ml_keys *keys);
+/* Another revision runs: likewise, but since when keys are slowed stays. */
+void ml_keys_renew_failures(struct ml_keys *keys);
 
 /* NULL: it takes no part in a trial. */
 struct ml_key_trial *ml_keys_find_trial(const struct ml_keys *keys, struct ml_str name);

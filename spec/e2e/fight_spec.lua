@@ -67,7 +67,7 @@ describe("A fight over the replicas of a Deployment", function()
     return api.get("Deployment", ns, name).metadata.generation
   end
 
-  it("between two scripts is slowed within 5 s, and both and the field are named", function()
+  it("between two scripts is slowed within 5 s, and both lines and the field are named", function()
     local moonloop = start("fight", { ["fight-a"] = 2, ["fight-b"] = 0 })
     fight_over "x"
     moonloop:till_log({ msg = "somebody else changes the same field in turn", other = "controller fight-",
@@ -77,9 +77,14 @@ describe("A fight over the replicas of a Deployment", function()
     wait.pass(5)
     assert.is_true(generation "x" - before <= 20, ("%d changes in 5 s"):format(generation "x" - before))
     for controller, other in pairs { ["fight-a"] = "fight-b", ["fight-b"] = "fight-a" } do
+      local lines = {}
+      for i, side in ipairs { controller, other } do
+        lines[i] = side .. ".lua:15 of revision "
+          .. moonloop:lines({ msg = "script is live", controller = side })[1].revision
+      end
       cluster.till_event(ns, "Widget", "x", "ControllersFight",
-        ("controller %s and controller %s change the same field in turn: Deployment %s/x: spec.replicas"):format(
-          controller, other, ns))
+        ("controller %s and controller %s change the same field in turn: Deployment %s/x: spec.replicas (%s)"):format(
+          controller, other, ns, table.concat(lines, ", ")))
       assert.is_true(moonloop:metric("moonloop_self_triggers_slowed_total", { controller = controller }) > 0)
     end
   end)

@@ -64,7 +64,7 @@ return moonloop.controller {
 }
 ]]
 
---- A controller of Widgets, each of which owns three ConfigMaps if it has spec.say.
+--- A controller of Widgets: one that has spec.say owns three ConfigMaps.
 M.parts = [[
 local moonloop = require "moonloop"
 local Widget = moonloop.kind("e2e.moonloop.dev/v1", "Widget")
