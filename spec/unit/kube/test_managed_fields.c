@@ -145,6 +145,37 @@ static void test_a_manager_is_found_outside_of_subresources(void **state)
     }
 }
 
+static void test_an_entry_has_a_field(void **state)
+{
+    (void)state;
+    static const char *const entry =
+        "{\"manager\":\"we\",\"fieldsV1\":{\"f:spec\":{\".\":{},\"f:replicas\":{},\"f:template\":"
+        "{\"f:containers\":{\"k:{\\\"name\\\":\\\"main\\\"}\":{}}}},\"f:metadata\":"
+        "{\"f:annotations\":{\"f:a.b/c\":{}}}}}";
+    static const struct {
+        const char *field;
+        bool has;
+    } cases[] = {
+        {"spec", true},
+        {"spec.replicas", true},
+        {"spec.template.containers", true},
+        {"metadata.annotations[a.b/c]", true},
+        {"", true},
+        {"spec.paused", false},
+        {"spec.replicas.x", false},
+        {"metadata.annotations[a.b]", false},
+        {"metadata.annotations[", false},
+        {"[", false},
+        {"status", false},
+        {".", false},
+    };
+    for (size_t i = 0; i < ML_COUNT(cases); i++)
+        if (ml_managed_entry_has(ml_str_of(entry), ml_str_of(cases[i].field)) != cases[i].has)
+            fail_msg("%s", cases[i].field);
+    assert_false(ml_managed_entry_has(ML_STR("{}"), ML_STR("spec")));
+    assert_false(ml_managed_entry_has(ML_STR("[]"), ML_STR("spec")));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +187,7 @@ int main(void)
         cmocka_unit_test(test_what_is_not_ours_is_left_alone),
         cmocka_unit_test(test_sets_have_a_depth),
         cmocka_unit_test(test_a_manager_is_found_outside_of_subresources),
+        cmocka_unit_test(test_an_entry_has_a_field),
     };
     return cmocka_run_group_tests_name("kube_managed_fields", tests, NULL, NULL);
 }
