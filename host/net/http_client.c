@@ -449,7 +449,7 @@ static void options_fini(struct options *options)
 {
     curl_slist_free_all(options->headers);
     curl_slist_free_all(options->connect_to);
-    free(options->body);
+    ml_wipe_free(options->body); /* a Secret, a token to review */
     ml_wipe_free(options->proxy);
     *options = (struct options){0};
 }
@@ -978,6 +978,7 @@ struct ml_http_call {
     struct ml_err *refused; /* by may_connect: why the last address was; NULL: none was */
     void (*field)(void *context, struct ml_str name, struct ml_str value);
     bool writes;
+    struct ml_http_link *link; /* only a connection is wanted, by this; else NULL */
     char *url;
     struct options options;
     struct ml_http_head_parser head;
@@ -1250,6 +1251,8 @@ static void call_connect_anew(struct ml_http_call *call)
     ml_assert(code == CURLM_OK);
 }
 
+static void link_open(struct ml_http_link *link);
+
 static void on_transfer_ended(CURL *easy, CURLcode code)
 {
     struct ml_http_call *call = NULL;
@@ -1260,6 +1263,10 @@ static void on_transfer_ended(CURL *easy, CURLcode code)
     }
     if (call->unclean) {
         call_connect_anew(call);
+        return;
+    }
+    if (call->link && code == CURLE_OK && !call->err) {
+        link_open(call->link); /* its handle stays in the pool, and keeps the connection */
         return;
     }
     if (code != CURLE_OK && !call->err)
@@ -1391,9 +1398,10 @@ static void call_set_callbacks(struct ml_http_call *call)
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, call);
 }
 
-struct ml_http_call *ml_http_send(struct ml_http_client *client,
-                                  const struct ml_http_request *request,
-                                  const struct ml_http_handler *handler, void *context)
+/* Takes over the caller's use of `pool`. */
+static struct ml_http_call *call_new(struct ml_http_client *client, struct pool *pool,
+                                     const struct ml_http_request *request,
+                                     const struct ml_http_handler *handler, void *context)
 {
     struct ml_http_call *call = ml_new(struct ml_http_call);
     struct ml_err err = ML_ERR_INIT;
@@ -1414,7 +1422,7 @@ struct ml_http_call *ml_http_send(struct ml_http_client *client,
     ml_timer_init(&call->timer, client->loop, on_call_deadline, call);
     ml_task_init(&call->resume, on_call_resumed, call);
     ml_http_head_init(&call->head);
-    call->pool = pool_get(client, request->tls, request->streaming);
+    call->pool = pool;
     call->easy = client_get_easy(client);
     call_set_callbacks(call);
     if (options_apply(&call->options, call->easy, request, &call->pool->tls, &call->pool->route,
@@ -1424,6 +1432,14 @@ struct ml_http_call *ml_http_send(struct ml_http_client *client,
     ml_list_push(&client->starting, &call->node);
     ml_task_defer(&client->work, client->loop);
     return call;
+}
+
+struct ml_http_call *ml_http_send(struct ml_http_client *client,
+                                  const struct ml_http_request *request,
+                                  const struct ml_http_handler *handler, void *context)
+{
+    struct pool *pool = pool_get(client, request->tls, request->streaming);
+    return call_new(client, pool, request, handler, context);
 }
 
 void ml_http_cancel(struct ml_http_call *call)
@@ -1449,4 +1465,202 @@ void ml_http_call_pause(struct ml_http_call *call, bool paused)
         ml_task_cancel(&call->resume);
     else if (call->held)
         ml_task_defer(&call->resume, call->client->loop);
+}
+
+/* ---- links: connections without a request of libcurl's ---- */
+
+#define LINK_PIECE ((size_t)16 * 1024)
+
+struct ml_http_link {
+    struct ml_http_call *call;
+    struct ml_http_link_handler handler;
+    void *context;
+    struct event *event; /* NULL: not open yet */
+    bool wants_to_write; /* so the event says */
+    /* OpenSSL wants to see the same bytes at the same place until they are sent: what comes
+     * meanwhile is queued. */
+    struct ml_buf flight, queued;
+    size_t sent;    /* of `flight` */
+    bool is_inside; /* `received`, which may free it */
+    bool is_freed;  /* there: its memory goes afterwards */
+    struct ml_task broken;
+    struct ml_err *err; /* of `broken` */
+};
+
+void ml_http_link_free(struct ml_http_link *link)
+{
+    if (!link)
+        return;
+    if (link->event)
+        event_free(link->event);
+    ml_task_cancel(&link->broken);
+    ml_http_cancel(link->call); /* closes the connection */
+    ml_wipe_buf(&link->flight);
+    ml_wipe_buf(&link->queued);
+    free(link->err);
+    link->is_freed = true;
+    if (!link->is_inside)
+        free(link);
+}
+
+static void link_end(struct ml_http_link *link, const struct ml_err *err)
+{
+    link->handler.closed(link->context, err);
+    ml_http_link_free(link);
+}
+
+static void on_link_broken(void *context)
+{
+    struct ml_http_link *link = context;
+    ML_AUTO_FREE struct ml_err *err = ml_take(&link->err);
+    link_end(link, err);
+}
+
+/* Ends it later, from the loop. */
+static void link_break(struct ml_http_link *link, CURLcode code)
+{
+    if (link->err)
+        return;
+    link->err = ml_new(struct ml_err);
+    call_set_failure(link->call, code, link->err);
+    ml_task_defer(&link->broken, link->call->client->loop);
+}
+
+/* The call ended before there was a connection. */
+static void on_link_call_done(void *context, const struct ml_err *err)
+{
+    struct ml_http_link *link = context;
+    link->call = NULL; /* the caller frees it */
+    link_end(link, err);
+}
+
+/* May the next bytes go? */
+static bool link_has_flight(struct ml_http_link *link)
+{
+    if (link->sent < link->flight.len)
+        return true;
+    ml_wipe_buf(&link->flight);
+    link->flight = link->queued;
+    link->queued = ML_BUF_INIT;
+    link->sent = 0;
+    return link->flight.len > 0;
+}
+
+static void on_link_event(evutil_socket_t fd, short what, void *context);
+
+static void link_watch(struct ml_http_link *link, bool writes)
+{
+    struct event_base *base = ml_loop_base(link->call->client->loop);
+    evutil_socket_t fd = event_get_fd(link->event);
+    short events = EV_READ | EV_PERSIST;
+    if (writes == link->wants_to_write)
+        return;
+    link->wants_to_write = writes;
+    if (writes)
+        events |= EV_WRITE;
+    event_del(link->event);
+    event_assign(link->event, base, fd, events, on_link_event, link);
+    event_add(link->event, NULL);
+}
+
+static void link_flush(struct ml_http_link *link)
+{
+    CURLcode code = CURLE_OK;
+    while (code == CURLE_OK && link_has_flight(link)) {
+        size_t sent = 0;
+        code = curl_easy_send(link->call->easy, link->flight.ptr + link->sent,
+                              link->flight.len - link->sent, &sent);
+        link->sent += sent;
+    }
+    if (code != CURLE_OK && code != CURLE_AGAIN)
+        link_break(link, code);
+    link_watch(link, code == CURLE_AGAIN);
+}
+
+static void link_receive(struct ml_http_link *link)
+{
+    char piece[LINK_PIECE];
+    CURLcode code;
+    size_t len = 0;
+    link->is_inside = true;
+    while (!link->is_freed &&
+           (code = curl_easy_recv(link->call->easy, piece, sizeof piece, &len)) == CURLE_OK &&
+           len > 0) {
+        link->handler.received(link->context, (struct ml_str){piece, len});
+    }
+    link->is_inside = false;
+    if (link->is_freed)
+        free(link);
+    else if (code == CURLE_OK)
+        link_end(link, NULL);
+    else if (code != CURLE_AGAIN)
+        link_break(link, code);
+}
+
+static void on_link_event(evutil_socket_t fd, short what, void *context)
+{
+    struct ml_http_link *link = context;
+    (void)fd;
+    if (what & EV_WRITE)
+        link_flush(link);
+    if (what & EV_READ && !link->err)
+        link_receive(link);
+}
+
+/* libcurl has connected, and watches the socket no longer. */
+static void link_open(struct ml_http_link *link)
+{
+    struct ml_http_call *call = link->call;
+    curl_socket_t fd = CURL_SOCKET_BAD;
+    curl_easy_getinfo(call->easy, CURLINFO_ACTIVESOCKET, &fd);
+    call_enter(call, CALL_READING);
+    if (fd == CURL_SOCKET_BAD) {
+        call_set_failure(call, CURLE_COULDNT_CONNECT, call_err(call));
+        call_finish(call, call->err);
+        return;
+    }
+    link->event = event_new(ml_loop_base(call->client->loop), fd, EV_READ | EV_PERSIST,
+                            on_link_event, link);
+    ml_assert(link->event != NULL);
+    event_add(link->event, NULL);
+    link->handler.open(link->context);
+}
+
+struct ml_http_link *ml_http_connect(struct ml_http_client *client,
+                                     const struct ml_http_request *request,
+                                     const struct ml_http_link_handler *handler, void *context)
+{
+    static const struct ml_http_handler done_only = {.done = on_link_call_done};
+    const struct ml_http_request plain = {
+        .method = "GET",
+        .url = request->url,
+        .tls = request->tls,
+        .deadlines = {.connect_ms = request->deadlines.connect_ms},
+        .passed_on = true, /* HTTP/1.1 */
+        .may_connect = request->may_connect,
+    };
+    struct ml_http_link *link = ml_new(struct ml_http_link);
+    struct pool *pool = pool_new(client, request->tls, true);
+    pool->stale = true; /* the link's own: libcurl looks through idle connections of a pool */
+    pool->calls++;
+    link->handler = *handler;
+    link->context = context;
+    ml_task_init(&link->broken, on_link_broken, link);
+    link->call = call_new(client, pool, &plain, &done_only, link);
+    link->call->link = link;
+    curl_easy_setopt(link->call->easy, CURLOPT_CONNECT_ONLY, 1L);
+    curl_easy_setopt(link->call->easy, CURLOPT_HTTPPROXYTUNNEL, 1L);
+    return link;
+}
+
+size_t ml_http_link_write(struct ml_http_link *link, struct ml_str bytes)
+{
+    ml_assert(link->event != NULL);
+    if (link->err)
+        return 0;
+    if (ml_buf_append_str(&link->queued, bytes))
+        link_flush(link);
+    else
+        link_break(link, CURLE_SEND_ERROR);
+    return link->flight.len - link->sent + link->queued.len;
 }

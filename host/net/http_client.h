@@ -62,3 +62,26 @@ void ml_http_cancel(struct ml_http_call *call);
  * KiB and the kernel's buffers are full. Allowed inside head() and data(). Only for requests with
  * `passed_on`: libcurl pauses no single stream of an HTTP/2 connection reliably. */
 void ml_http_call_pause(struct ml_http_call *call, bool paused);
+
+/* A connection to the server of a URL, made as for a request: by its proxy, with its TLS. The
+ * caller speaks on it (websocket.h). No other call gets it. */
+struct ml_http_link;
+
+struct ml_http_link_handler {
+    void (*open)(void *context);
+    void (*received)(void *context, struct ml_str bytes);
+    /* Always the last, unless freed: there is no connection, or it broke; `err` NULL: the server
+     * closed it. The link is freed when this returns. */
+    void (*closed)(void *context, const struct ml_err *err);
+};
+
+/* Of the request it takes url, tls, deadlines.connect_ms and may_connect. Callbacks come later from
+ * the loop, never inside this call; a link may be freed in them. */
+struct ml_http_link *ml_http_connect(struct ml_http_client *client,
+                                     const struct ml_http_request *request,
+                                     const struct ml_http_link_handler *handler, void *context);
+/* Once it is open. Returns the bytes that wait to be sent; with more than 64 MiB it breaks. Its
+ * copies are wiped. */
+size_t ml_http_link_write(struct ml_http_link *link, struct ml_str bytes);
+/* Closes it, whatever waits; before the client is freed. NULL is fine. */
+void ml_http_link_free(struct ml_http_link *link);
