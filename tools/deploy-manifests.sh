@@ -26,6 +26,7 @@ roles() {
 }
 
 mode=${1:-}
-roles deploy/rbac.yaml reconcilers/cnat.lua --crds crds/ --scripts-configmap moonloop-system/moonloop-scripts --leader-elect
+roles deploy/rbac.yaml reconcilers/cnat.lua --crds crds/ --scripts-configmap moonloop-system/moonloop-scripts --leader-elect \
+  --inspect-bind-address 127.0.0.1:8082
 roles deploy/sharded/rbac.yaml --shard
 exit "$bad"

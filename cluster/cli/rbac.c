@@ -17,13 +17,19 @@ struct rbac {
     struct ml_option_list paths, crds, configmaps, namespaces, binds;
     const char *service_account; /* "namespace/name" */
     const char *lease_name, *lease_namespace;
-    const char *webhook_address, *cert_dir, *cert_secret;
+    const char *inspect_address, *webhook_address, *cert_dir, *cert_secret;
     bool leader_elect, shard;
     struct ml_script_limits limits;
     struct ml_str account_namespace, account_name; /* slices of service_account */
 };
 
 /* ---- the question to cluster/analysis/rbac ---- */
+
+/* Of an option such as --webhook-bind-address. */
+static bool is_served(const char *address)
+{
+    return address && *address && strcmp(address, "0") != 0;
+}
 
 static void put_flags(struct ml_json_writer *writer, const struct rbac *rbac)
 {
@@ -41,7 +47,8 @@ static void put_flags(struct ml_json_writer *writer, const struct rbac *rbac)
     ml_option_list_put(writer, "binds", &rbac->binds);
     ml_json_put_bool(writer, "leader_elect", rbac->leader_elect);
     ml_json_put_bool(writer, "shard", rbac->shard);
-    if (rbac->webhook_address && strcmp(rbac->webhook_address, "0") != 0 && !rbac->cert_dir)
+    ml_json_put_bool(writer, "inspect", is_served(rbac->inspect_address));
+    if (is_served(rbac->webhook_address) && !rbac->cert_dir)
         ml_json_put_string(writer, "cert_secret", ml_str_of(rbac->cert_secret));
     ml_json_put_string(writer, "lease_name", ml_str_of(rbac->lease_name));
     ml_json_put_string(writer, "lease_namespace", lease_namespace);
@@ -240,7 +247,8 @@ static int check(struct rbac *rbac, struct ml_err *err)
         (rbac->lease_namespace && !ml_name_valid(ml_str_of(rbac->lease_namespace))))
         return ml_err_set(err, ML_EINVALID,
                           "--leader-election-id, --leader-election-namespace: expected a name");
-    if (rbac->paths.count + rbac->configmaps.count == 0 && !rbac->leader_elect && !rbac->shard)
+    if (rbac->paths.count + rbac->configmaps.count == 0 && !rbac->leader_elect && !rbac->shard &&
+        !is_served(rbac->inspect_address))
         return ml_err_set(err, ML_EINVALID, "nothing to print roles for: moonloop rbac PATH");
     return 0;
 }
@@ -270,6 +278,8 @@ static const struct ml_option options[] = {
      offsetof(struct rbac, lease_name)},
     {"--leader-election-namespace", "NS", "of the Lease; default: the service account's",
      ML_OPTION_TEXT, offsetof(struct rbac, lease_namespace)},
+    {"--inspect-bind-address", "HOST:PORT", "as for run: the rights to review who asks",
+     ML_OPTION_TEXT, offsetof(struct rbac, inspect_address)},
     {"--webhook-bind-address", "HOST:PORT", "as for run: the rights of webhooks that are served",
      ML_OPTION_TEXT, offsetof(struct rbac, webhook_address)},
     {"--webhook-cert-secret", "NAME", "as for run; default " ML_WEBHOOK_SECRET, ML_OPTION_TEXT,

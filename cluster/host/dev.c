@@ -788,11 +788,20 @@ static void make_dev_operator(struct ml_dev *self)
     }
 }
 
+static void look_at_dev(void *context, struct ml_buf *why, struct ml_inspect_view *out)
+{
+    struct ml_dev *self = context;
+    out->ready = ml_operator_ready(self->operator, why);
+    out->why = ml_buf_str(why);
+    out->services = ml_operator_services(self->operator);
+    out->scripts = ml_operator_scripts(self->operator);
+}
+
 /* It runs without it when it cannot be opened. */
 static void open_dev_inspect(struct ml_dev *self)
 {
     struct ml_err err = ML_ERR_INIT;
-    const struct ml_inspect_opts opts = {.loop = self->loop, .of = self->operator};
+    const struct ml_inspect_opts opts = {.loop = self->loop, .look = look_at_dev, .context = self};
     if (ml_inspect_new(&opts, &self->inspect, &err) < 0)
         ml_warn(&self->log, "dev", "moonloop status and why cannot ask this process", ML_ERR(&err));
 }

@@ -5,6 +5,7 @@
 
 #include "base/escape.h"
 #include "base/map.h"
+#include "base/wipe.h"
 #include "codec/json.h"
 #include "net/loop.h"
 
@@ -56,6 +57,7 @@ struct wire {
     char *path;               /* with query */
     char *accept;             /* or NULL */
     struct ml_buf body;
+    bool secret; /* body and answer */
 };
 
 static const struct {
@@ -128,6 +130,7 @@ static void wire_make(const struct ml_client_request *request, struct wire *out)
         .content_type = verbs[request->verb].content_type,
         .path = make_request_path(request),
         .accept = ml_strdup(request->accept),
+        .secret = request->secret,
     };
     if (request->verb == ML_VERB_DELETE)
         make_delete_body(request, &out->body);
@@ -139,6 +142,8 @@ static void wire_fini(struct wire *wire)
 {
     free(wire->path);
     free(wire->accept);
+    if (wire->secret)
+        ml_wipe_buf(&wire->body);
     ml_buf_fini(&wire->body);
 }
 
@@ -780,6 +785,8 @@ static void client_call_free(struct ml_client_call *call)
     call->client->calls--;
     ml_timer_stop(&call->backoff);
     ml_task_cancel(&call->refused);
+    if (call->wire.secret)
+        ml_wipe_buf(&call->answer);
     wire_fini(&call->wire);
     ml_buf_fini(&call->answer);
     ml_budget_give(call->budget, call->request_charged + call->answer_charged);

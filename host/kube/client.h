@@ -80,6 +80,7 @@ struct ml_client_request {
     const char *field_manager; /* for writes; NULL: the User-Agent's default */
     bool force;                /* apply: take over fields of others */
     bool dry_run;              /* the server does all but store it */
+    bool secret;               /* the copies of body and answer are wiped when the call ends */
     const char *flow; /* the controller that sends: flows take turns; copied; NULL: the host */
     bool yields; /* waits behind all others: Events about finished work must not delay work that is
                     due */

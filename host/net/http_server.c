@@ -961,6 +961,15 @@ const char *ml_http_header(const struct ml_http_exchange *exchange, const char *
     return NULL;
 }
 
+void ml_http_forget_header(struct ml_http_exchange *exchange, const char *name)
+{
+    struct connection *connection = ml_container_of(exchange, struct connection, exchange);
+    struct evkeyvalq *fields = evhttp_request_get_input_headers(connection->request);
+    for (struct evkeyval *field = fields->tqh_first; field; field = field->next.tqe_next)
+        if (strcasecmp(field->key, name) == 0)
+            explicit_bzero(field->value, strlen(field->value));
+}
+
 /* ---- answers ---- */
 
 static bool answer_has_body(const struct connection *connection, int status)

@@ -50,6 +50,9 @@ size_t ml_http_server_unsent(const struct ml_http_server *server);
 
 /* A field of the request by name, in any case; NULL when absent. */
 const char *ml_http_header(const struct ml_http_exchange *exchange, const char *name);
+/* Overwrites the values of a field with a secret, such as Authorization, after they were used. The
+ * memory that the connection was read into is not wiped. */
+void ml_http_forget_header(struct ml_http_exchange *exchange, const char *name);
 
 /* Sends the whole answer. The exchange is over. */
 void ml_http_answer(struct ml_http_exchange *exchange, const struct ml_http_answer *answer);

@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 #define RUNS_SHOWN   5
-#define WRITES_SHOWN 20                   /* that a run made, and that others made of the object */
+#define WRITES_SHOWN 20 /* that a run made, and that others made of the object */
+#define LEFT_OUT_MAX 16
 #define TRACE_BYTES  ((size_t)256 * 1024) /* of one answer, and an entry: nobody waits for more */
 
 struct ml_inspect {
@@ -79,6 +80,131 @@ static struct ml_str find_kind(struct ml_controller *const *all, size_t count, s
     return asked;
 }
 
+/* ---- what an asker is told ---- */
+
+/* The things left out of an answer, by the rule that the asker lacks. */
+struct left_out {
+    struct {
+        const char *what;           /* "controller" */
+        const struct ml_kind *kind; /* NULL: not known */
+        struct ml_str ns;           /* borrowed */
+        size_t number;
+    } rows[LEFT_OUT_MAX];
+    size_t count;
+};
+
+/* The last row takes what has no room of its own. */
+static void leave_out(struct left_out *self, const char *what, const struct ml_kind *kind,
+                      struct ml_str ns)
+{
+    size_t i = 0;
+    while (i < self->count &&
+           !(self->rows[i].kind == kind && strcmp(self->rows[i].what, what) == 0 &&
+             ml_str_eq(self->rows[i].ns, ns)))
+        i++;
+    if (i == LEFT_OUT_MAX) {
+        self->rows[--i].what = "other entrie";
+        self->rows[i].kind = NULL;
+    } else if (i == self->count) {
+        self->rows[self->count++] = (__typeof__(self->rows[0])){what, kind, ns, 0};
+    }
+    self->rows[i].number++;
+}
+
+/* "sites.example.com in namespace shop" */
+static void describe_rule(const struct ml_kind *kind, struct ml_str ns, struct ml_buf *out)
+{
+    ml_buf_printf(out, "%s%s%s", kind->plural, *kind->group ? "." : "", kind->group);
+    if (ns.len > 0)
+        ml_buf_printf(out, " in namespace " ML_STR_FMT, ML_STR_ARG(ns));
+}
+
+static void put_left_out(const struct left_out *self, struct ml_json_writer *writer)
+{
+    if (self->count == 0)
+        return;
+    ml_json_key(writer, ML_STR("not_shown"));
+    ml_json_begin_array(writer);
+    for (size_t i = 0; i < self->count; i++) {
+        ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT;
+        bool one = self->rows[i].number == 1;
+        ml_buf_printf(&text, "%zu %s%s not shown: ", self->rows[i].number, self->rows[i].what,
+                      one ? " is" : "s are");
+        if (self->rows[i].kind) {
+            ml_buf_puts(&text, "you may not list ");
+            describe_rule(self->rows[i].kind, self->rows[i].ns, &text);
+        } else {
+            ml_buf_puts(&text, "their kinds, or your rights to them, are not known");
+        }
+        ml_json_string(writer, ml_buf_str(&text));
+    }
+    ml_json_end_array(writer);
+}
+
+/* `ns` empty: in all namespaces. */
+static bool may_list(const struct ml_inspect_asker *asker, const struct ml_kind *kind,
+                     struct ml_str ns)
+{
+    const struct ml_str all = ML_STR("");
+    return !asker || asker->may(asker->context, "list", kind, all, all) ||
+           (ns.len > 0 && asker->may(asker->context, "list", kind, ns, all));
+}
+
+/* One without a version tells its name alone. */
+static bool shows_controller(const struct ml_inspect_view *view,
+                             const struct ml_controller *controller, struct left_out *left_out)
+{
+    const struct ml_kind *kind = controller->current ? ml_revision_kind(controller->current) : NULL;
+    if (!kind || may_list(view->asker, kind, ML_STR("")))
+        return true;
+    leave_out(left_out, "controller", kind, ML_STR(""));
+    return false;
+}
+
+/* The kind of this name that the live version of the controller declares; NULL: it does not, or no
+ * version is live. An empty name: the reconciled kind. */
+static const struct ml_kind *kind_of(const struct ml_controller *controller, struct ml_str name)
+{
+    const struct ml_revision *revision = controller->current;
+    for (size_t i = 0; revision && i < revision->declaration->kind_count; i++)
+        if (name.len == 0 || ml_str_is(name, revision->kinds[i]->kind))
+            return revision->kinds[i];
+    return NULL;
+}
+
+static const struct ml_controller *find_controller(struct ml_controller *const *all, size_t count,
+                                                   struct ml_str name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (ml_str_is(name, all[i]->name))
+            return all[i];
+    return NULL;
+}
+
+/* May the asker see the kind in the namespace of the key? Else it is counted. */
+static bool shows_kind(const struct ml_inspect_view *view, const struct ml_kind *kind,
+                       struct ml_str key, const char *what, struct left_out *left_out)
+{
+    if (kind && may_list(view->asker, kind, ml_key_namespace(key)))
+        return true;
+    leave_out(left_out, what, kind, kind ? ml_key_namespace(key) : ML_STR(""));
+    return false;
+}
+
+/* An entry of the journal names the object of the run and, of a write, the one that was written. */
+static bool shows_entry(const struct ml_inspect_view *view, struct ml_controller *const *all,
+                        size_t count, const struct ml_journal_entry *entry,
+                        struct left_out *left_out)
+{
+    const struct ml_controller *by = find_controller(all, count, entry->controller);
+    bool is_run = entry->what == ML_JOURNAL_RUN;
+    const char *what = is_run ? "run" : "write";
+    if (!view->asker)
+        return true;
+    return shows_kind(view, by ? kind_of(by, ML_STR("")) : NULL, entry->key, what, left_out) &&
+           (is_run || shows_kind(view, kind_of(by, entry->kind), entry->name, what, left_out));
+}
+
 /* ---- how a controller is ---- */
 
 /* Why it begins no run at all; NULL: it does. */
@@ -141,25 +267,27 @@ static void put_controller(const struct ml_controller *controller, struct ml_jso
     ml_json_end_object(writer);
 }
 
-void ml_inspect_status(const struct ml_services *services, const struct ml_scripts *scripts,
-                       bool ready, struct ml_str why, struct ml_buf *out)
+static void answer_status(const struct ml_inspect_view *view, struct ml_buf *out)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf checks = ML_BUF_INIT;
     struct ml_controller *all[ML_CONTROLLERS_MAX];
+    struct left_out left_out = {.count = 0};
     struct ml_json_writer writer;
     ml_json_writer_init(&writer, out);
     ml_json_begin_object(&writer);
-    ml_json_put_bool(&writer, "leads", !services->standby);
-    ml_json_put_bool(&writer, "ready", ready);
-    ml_buf_append_str(&checks, why);
-    ml_scripts_list_ready(scripts, &checks);
+    ml_json_put_bool(&writer, "leads", !view->services->standby);
+    ml_json_put_bool(&writer, "ready", view->ready);
+    ml_buf_append_str(&checks, view->why);
+    ml_scripts_list_ready(view->scripts, &checks);
     put_list(&writer, "checks", ml_buf_str(&checks), '\n');
     ml_json_key(&writer, ML_STR("controllers"));
     ml_json_begin_array(&writer);
-    size_t count = ml_scripts_controllers(scripts, all);
+    size_t count = ml_scripts_controllers(view->scripts, all);
     for (size_t i = 0; i < count; i++)
-        put_controller(all[i], &writer);
+        if (shows_controller(view, all[i], &left_out))
+            put_controller(all[i], &writer);
     ml_json_end_array(&writer);
+    put_left_out(&left_out, &writer);
     ml_json_end_object(&writer);
 }
 
@@ -271,28 +399,46 @@ static void keep(struct ml_journal_entry *list, size_t max, size_t *count,
     list[(*count)++ % max] = *entry;
 }
 
-static bool is_of_controllers(struct ml_controller *const *all, size_t count, struct ml_str name)
+/* The controllers of a host, and those that reconcile the kind that is asked about. */
+struct asked {
+    struct ml_str kind, key;
+    struct ml_controller *all[ML_CONTROLLERS_MAX], *own[ML_CONTROLLERS_MAX];
+    size_t count, own_count;
+};
+
+/* The names in it that are not the object's. */
+static bool shows_write(const struct ml_inspect_view *view, const struct asked *asked,
+                        const struct ml_journal_entry *write, bool is_own, bool is_of_object,
+                        struct left_out *left_out)
 {
-    for (size_t i = 0; i < count; i++)
-        if (ml_str_is(name, all[i]->name))
-            return true;
-    return false;
+    const struct ml_controller *by = find_controller(asked->all, asked->count, write->controller);
+    if (!view->asker)
+        return true;
+    return (is_own ||
+            shows_kind(view, by ? kind_of(by, ML_STR("")) : NULL, write->key, "write", left_out)) &&
+           (is_of_object ||
+            shows_kind(view, by ? kind_of(by, write->kind) : NULL, write->name, "write", left_out));
 }
 
-/* Runs for the key by one of these controllers, their writes, and writes of the object itself. */
-static void read_journal(const struct ml_journal *journal, struct ml_controller *const *all,
-                         size_t count, struct ml_str kind, struct ml_str key, struct history *out)
+/* Runs for the key by one of these controllers, their writes, and writes of the object itself. The
+ * asker may get the object; what else a write names is asked about. */
+static void read_journal(const struct ml_inspect_view *view, const struct asked *asked,
+                         struct history *out, struct left_out *left_out)
 {
+    const struct ml_journal *journal = view->services->journal;
+    struct ml_str kind = asked->kind, key = asked->key;
     struct ml_journal_cursor cursor = {0};
     struct ml_journal_entry entry;
     while (journal && ml_journal_next(journal, &cursor, &entry)) {
-        bool is_own = ml_str_eq(entry.key, key) && is_of_controllers(all, count, entry.controller);
+        bool is_own = ml_str_eq(entry.key, key) &&
+                      find_controller(asked->own, asked->own_count, entry.controller);
         bool is_of_object = entry.what == ML_JOURNAL_WRITE && ml_str_eq(entry.name, key) &&
                             entry.kind.len == kind.len &&
                             strncasecmp(entry.kind.ptr, kind.ptr, kind.len) == 0;
         if (is_own && entry.what == ML_JOURNAL_RUN)
             keep(out->runs, RUNS_SHOWN, &out->run_count, &entry);
-        else if (is_own || is_of_object)
+        else if ((is_own || is_of_object) &&
+                 shows_write(view, asked, &entry, is_own, is_of_object, left_out))
             keep(out->writes, WRITES_SHOWN, &out->write_count, &entry);
     }
 }
@@ -341,111 +487,172 @@ static void put_entries(const char *key, const struct ml_journal_entry *list, si
     ml_json_end_array(writer);
 }
 
-void ml_inspect_why(const struct ml_services *services, const struct ml_scripts *scripts,
-                    struct ml_str kind, struct ml_str key, struct ml_buf *out)
+/* Does this process reconcile the object, if anything does? An object that none of its controllers
+ * reconciles is written by the replica that leads. */
+static bool acts_for(const struct ml_inspect_view *view, const struct asked *asked)
 {
-    struct ml_controller *all[ML_CONTROLLERS_MAX], *own[ML_CONTROLLERS_MAX];
-    size_t count = ml_scripts_controllers(scripts, all), own_count = 0;
-    struct history history = {.run_count = 0};
-    struct ml_json_writer writer;
-    bool found = false;
-    kind = find_kind(all, count, kind);
-    for (size_t i = 0; i < count; i++)
-        if (all[i]->current && is_kind(ml_revision_kind(all[i]->current), kind)) {
-            own[own_count++] = all[i];
-            found = found || ml_store_get(ml_revision_store(all[i]->current), key);
-        }
-    read_journal(services->journal, own, own_count, kind, key, &history);
-    ml_json_writer_init(&writer, out);
-    ml_json_begin_object(&writer);
-    ml_json_put_string(&writer, "kind", kind);
-    ml_json_put_string(&writer, "name", key);
-    ml_json_put_bool(&writer, "found", found);
-    ml_json_key(&writer, ML_STR("controllers"));
-    ml_json_begin_array(&writer);
-    for (size_t i = 0; i < own_count; i++)
-        put_key(own[i], key, &writer);
-    ml_json_end_array(&writer);
-    put_entries("runs", history.runs, RUNS_SHOWN, history.run_count, put_run, &writer);
-    put_entries("writes", history.writes, WRITES_SHOWN, history.write_count, put_write, &writer);
-    ml_json_end_object(&writer);
+    const struct ml_shard *shard = view->services->shard;
+    for (size_t i = 0; shard && i < asked->own_count; i++)
+        if (ml_shard_acts(shard, ml_str_of(asked->own[i]->name), asked->key))
+            return true;
+    return !view->services->standby && (!shard || asked->own_count == 0);
 }
 
-void ml_inspect_trace(const struct ml_journal *journal, uint64_t after, struct ml_buf *out)
+static void put_why(const struct ml_inspect_view *view, const struct asked *asked,
+                    struct ml_json_writer *writer)
 {
+    struct history history = {.run_count = 0};
+    struct left_out left_out = {.count = 0};
+    bool found = false;
+    for (size_t i = 0; i < asked->own_count; i++)
+        found = found || ml_store_get(ml_revision_store(asked->own[i]->current), asked->key);
+    read_journal(view, asked, &history, &left_out);
+    ml_json_begin_object(writer);
+    ml_json_put_string(writer, "kind", asked->kind);
+    ml_json_put_string(writer, "name", asked->key);
+    ml_json_put_bool(writer, "found", found);
+    ml_json_put_bool(writer, "acts", acts_for(view, asked));
+    ml_json_key(writer, ML_STR("controllers"));
+    ml_json_begin_array(writer);
+    for (size_t i = 0; i < asked->own_count; i++)
+        put_key(asked->own[i], asked->key, writer);
+    ml_json_end_array(writer);
+    put_entries("runs", history.runs, RUNS_SHOWN, history.run_count, put_run, writer);
+    put_entries("writes", history.writes, WRITES_SHOWN, history.write_count, put_write, writer);
+    put_left_out(&left_out, writer);
+    ml_json_end_object(writer);
+}
+
+/* Returns 200; or 403 or 404, with the reason in `out`. An asker needs the right to get the object,
+ * of each group that has a kind of this name. */
+static int check_right(const struct ml_inspect_view *view, const struct asked *asked,
+                       struct ml_buf *out)
+{
+    const struct ml_inspect_asker *asker = view->asker;
+    struct ml_str ns = ml_key_namespace(asked->key), name = ml_key_name(asked->key);
+    bool is_known = false;
+    for (size_t i = 0; asker && i < asked->count; i++) {
+        const struct ml_revision *revision = asked->all[i]->current;
+        for (size_t k = 0; revision && k < revision->declaration->kind_count; k++) {
+            if (!is_kind(revision->kinds[k], asked->kind))
+                continue;
+            is_known = true;
+            if (asker->may(asker->context, "get", revision->kinds[k], ns, name))
+                continue;
+            ml_buf_puts(out, "you may not get ");
+            describe_rule(revision->kinds[k], ns, out);
+            ml_buf_printf(out, ", by the name " ML_STR_FMT "\n", ML_STR_ARG(name));
+            return 403;
+        }
+    }
+    if (!asker || is_known)
+        return 200;
+    ml_buf_printf(out, "no script of this host has the kind " ML_STR_FMT "\n",
+                  ML_STR_ARG(asked->kind));
+    return 404;
+}
+
+static int answer_why(const struct ml_inspect_view *view, struct ml_str rest, struct ml_buf *out)
+{
+    struct asked asked = {.key = rest};
+    struct ml_json_writer writer;
+    struct ml_str kind = ml_str_cut(&asked.key, '/');
+    if (kind.len == 0 || !ml_name_valid(kind) || !ml_key_valid(asked.key)) {
+        ml_buf_puts(out, "expected /why/KIND/NAMESPACE/NAME or /why/KIND/NAME\n");
+        return 400;
+    }
+    asked.count = ml_scripts_controllers(view->scripts, asked.all);
+    asked.kind = find_kind(asked.all, asked.count, kind);
+    for (size_t i = 0; i < asked.count; i++)
+        if (asked.all[i]->current && is_kind(ml_revision_kind(asked.all[i]->current), asked.kind))
+            asked.own[asked.own_count++] = asked.all[i];
+    int status = check_right(view, &asked, out);
+    if (status != 200)
+        return status;
+    ml_json_writer_init(&writer, out);
+    put_why(view, &asked, &writer);
+    return 200;
+}
+
+static void put_trace_entry(const struct ml_journal_entry *entry, struct ml_json_writer *writer)
+{
+    bool is_run = entry->what == ML_JOURNAL_RUN;
+    ml_json_begin_object(writer);
+    ml_json_key(writer, is_run ? ML_STR("run") : ML_STR("write"));
+    ml_json_begin_object(writer);
+    (is_run ? put_run : put_write)(entry, writer);
+    ml_json_end_object(writer);
+    ml_json_end_object(writer);
+}
+
+static int answer_trace(const struct ml_inspect_view *view, struct ml_str number,
+                        struct ml_buf *out)
+{
+    const struct ml_journal *journal = view->services->journal;
+    struct ml_controller *all[ML_CONTROLLERS_MAX];
+    size_t count = ml_scripts_controllers(view->scripts, all);
+    struct left_out left_out = {.count = 0};
     struct ml_journal_cursor cursor = {0};
     struct ml_journal_entry entry;
     struct ml_json_writer writer;
-    uint64_t next = after, missed = 0;
+    uint64_t after = ml_journal_added(journal), missed = 0;
     bool more = false, any = false;
+    if (number.len > 0 && !ml_str_to_u64(number, &after)) {
+        ml_buf_puts(out, "expected /trace/NUMBER or /trace/\n");
+        return 400;
+    }
+    uint64_t next = after;
     ml_json_writer_init(&writer, out);
     ml_json_begin_object(&writer);
     ml_json_key(&writer, ML_STR("entries"));
     ml_json_begin_array(&writer);
     while (journal && !more && ml_journal_next(journal, &cursor, &entry)) {
-        bool is_run = entry.what == ML_JOURNAL_RUN;
         if (entry.number <= after)
             continue;
         if (!any)
             missed = entry.number - after - 1;
         any = true;
         next = entry.number;
-        ml_json_begin_object(&writer);
-        ml_json_key(&writer, is_run ? ML_STR("run") : ML_STR("write"));
-        ml_json_begin_object(&writer);
-        (is_run ? put_run : put_write)(&entry, &writer);
-        ml_json_end_object(&writer);
-        ml_json_end_object(&writer);
+        if (shows_entry(view, all, count, &entry, &left_out))
+            put_trace_entry(&entry, &writer);
         more = out->len > TRACE_BYTES && entry.number < ml_journal_added(journal);
     }
     ml_json_end_array(&writer);
     ml_json_put_bool(&writer, "more", more);
     ml_json_put_int(&writer, "missed", (int64_t)missed);
     ml_json_put_int(&writer, "next", (int64_t)ML_MIN(next, ml_journal_added(journal)));
+    put_left_out(&left_out, &writer);
     ml_json_end_object(&writer);
+    return 200;
+}
+
+int ml_inspect_answer(const struct ml_inspect_view *view, const char *path, struct ml_buf *out)
+{
+    struct ml_str rest = ml_str_of(path), slash = ml_str_cut(&rest, '/');
+    struct ml_str question = ml_str_cut(&rest, '/');
+    if (slash.len == 0 && ml_str_is(question, "status") && !rest.ptr) {
+        answer_status(view, out);
+        return 200;
+    }
+    if (slash.len == 0 && ml_str_is(question, "why") && rest.ptr)
+        return answer_why(view, rest, out);
+    if (slash.len == 0 && ml_str_is(question, "trace") && rest.ptr)
+        return answer_trace(view, rest, out);
+    ml_buf_puts(out, "expected /status, /why/KIND/[NAMESPACE/]NAME or /trace/[NUMBER]\n");
+    return 404;
 }
 
 /* ---- serving ---- */
 
-static void serve_status(void *context, struct ml_http_page *page)
+static void serve(void *context, struct ml_http_page *page)
 {
-    struct ml_inspect *self = context;
+    const struct ml_inspect *self = context;
     ML_AUTO(ml_buf_fini) struct ml_buf why = ML_BUF_INIT;
-    bool ready = self->opts.ready ? self->opts.ready(self->opts.context, &why)
-                                  : ml_operator_ready(self->opts.of, &why);
-    page->content_type = "application/json";
-    ml_inspect_status(ml_operator_services(self->opts.of), ml_operator_scripts(self->opts.of),
-                      ready, ml_buf_str(&why), &page->reply);
-}
-
-static void serve_why(void *context, struct ml_http_page *page)
-{
-    struct ml_inspect *self = context;
-    struct ml_str key = ml_str_of(page->path + strlen("/why/"));
-    struct ml_str kind = ml_str_cut(&key, '/');
-    if (kind.len == 0 || key.len == 0) {
-        page->status = 400;
-        ml_buf_puts(&page->reply, "expected /why/KIND/NAMESPACE/NAME or /why/KIND/NAME\n");
-        return;
-    }
-    page->content_type = "application/json";
-    ml_inspect_why(ml_operator_services(self->opts.of), ml_operator_scripts(self->opts.of), kind,
-                   key, &page->reply);
-}
-
-static void serve_trace(void *context, struct ml_http_page *page)
-{
-    struct ml_inspect *self = context;
-    const struct ml_journal *journal = ml_operator_services(self->opts.of)->journal;
-    struct ml_str number = ml_str_of(page->path + strlen("/trace/"));
-    uint64_t after = ml_journal_added(journal);
-    if (number.len > 0 && !ml_str_to_u64(number, &after)) {
-        page->status = 400;
-        ml_buf_puts(&page->reply, "expected /trace/NUMBER or /trace/\n");
-        return;
-    }
-    page->content_type = "application/json";
-    ml_inspect_trace(journal, after, &page->reply);
+    struct ml_inspect_view view = {.ready = false};
+    self->opts.look(self->opts.context, &why, &view);
+    page->status = ml_inspect_answer(&view, page->path, &page->reply);
+    if (page->status == 200)
+        page->content_type = "application/json";
 }
 
 char *ml_inspect_socket(const char *pid)
@@ -469,9 +676,7 @@ int ml_inspect_new(const struct ml_inspect_opts *opts, struct ml_inspect **out, 
     struct ml_inspect *self = ml_new(struct ml_inspect);
     self->opts = *opts;
     self->routes = routes;
-    ml_http_routes_add(routes, "/status", serve_status, self);
-    ml_http_routes_add(routes, "/why/", serve_why, self);
-    ml_http_routes_add(routes, "/trace/", serve_trace, self);
+    ml_http_routes_add(routes, "/", serve, self);
     *out = self;
     return 0;
 }

@@ -13,6 +13,7 @@
 #include "operator/crash_marker.h"
 #include "operator/endpoints.h"
 #include "operator/inspect.h"
+#include "operator/inspect_reviews.h"
 #include "operator/lockdown.h"
 #include "operator/operator.h"
 #include "operator/outbound.h"
@@ -30,6 +31,7 @@
 #define CONNECT_RETRY_NS      (200 * ML_NS_PER_MS) /* doubles */
 #define CONNECT_RETRY_MAX_NS  (2 * ML_NS_PER_S)
 #define DRAIN_SECONDS_DEFAULT 25
+#define REVIEWS_AT_ONCE       4 /* to the API server, for those who ask */
 
 struct moonloop {
     struct moonloop_opts opts; /* its strings are borrowed; no list is NULL */
@@ -50,8 +52,10 @@ struct moonloop {
     struct ml_outbound *outbound; /* what scripts ask by ctx.http */
     struct ml_operator *operator;
     struct ml_endpoints *endpoints;
-    struct ml_inspect *inspect;   /* NULL: the socket could not be opened */
-    struct ml_webhooks *webhooks; /* NULL: not served */
+    struct ml_inspect *inspect;         /* NULL: the socket could not be opened */
+    struct ml_inspect_reviews *reviews; /* NULL: not served */
+    struct ml_client *review_client;    /* of them, without the fence of the operator's */
+    struct ml_webhooks *webhooks;       /* NULL: not served */
     struct ml_watchdog *watchdog;
     struct ml_crash_marker *marker; /* NULL: no --state-dir, or it cannot be used */
     struct ml_timer worked;
@@ -530,19 +534,60 @@ static int host_open_endpoints(struct moonloop *self)
     return 0;
 }
 
+static void host_look(void *context, struct ml_buf *why, struct ml_inspect_view *out)
+{
+    struct moonloop *self = context;
+    out->ready = host_is_ready(self, why);
+    out->why = ml_buf_str(why);
+    out->services = ml_operator_services(self->operator);
+    out->scripts = ml_operator_scripts(self->operator);
+}
+
 /* The host runs without it when it cannot be opened. */
 static void host_open_inspect(struct moonloop *self)
 {
     struct ml_err err = ML_ERR_INIT;
     const struct ml_inspect_opts opts = {
         .loop = self->loop,
-        .of = self->operator,
-        .ready = host_is_ready,
+        .look = host_look,
         .context = self,
     };
     if (ml_inspect_new(&opts, &self->inspect, &err) < 0)
         ml_warn(&self->log, "host", "moonloop status and why cannot ask this process",
                 ML_ERR(&err));
+}
+
+static bool address_is_set(const char *address)
+{
+    return address && *address && strcmp(address, "0") != 0;
+}
+
+static int host_open_reviews(struct moonloop *self)
+{
+    const char *address = self->opts.inspect_bind_address;
+    if (!address_is_set(address))
+        return 0;
+    self->review_client = ml_client_new(
+        &(struct ml_client_opts){.loop = self->loop,
+                                 .transport = self->transport,
+                                 .metrics = self->metrics,
+                                 .random = &self->random,
+                                 .log = &self->log,
+                                 .in_flight_max = REVIEWS_AT_ONCE,
+                                 .same_server = ml_operator_client(self->operator)});
+    const struct ml_inspect_reviews_opts opts = {
+        .loop = self->loop,
+        .log = &self->log,
+        .client = self->review_client,
+        .address = address,
+        .look = host_look,
+        .context = self,
+    };
+    if (ml_inspect_reviews_new(&opts, &self->reviews, &self->err) < 0)
+        return ml_err_wrap(&self->err, "--inspect-bind-address %s", address);
+    ml_info(&self->log, "host", "serving questions",
+            ML_I("inspect_port", ml_inspect_reviews_port(self->reviews)));
+    return 0;
 }
 
 /* Of a host that serves none: told once. */
@@ -566,7 +611,7 @@ static int host_open_webhooks(struct moonloop *self)
 {
     const struct moonloop_opts *given = &self->opts;
     const char *address = given->webhook_bind_address, *ns = given->webhook_namespace;
-    if (!address || !*address || strcmp(address, "0") == 0) {
+    if (!address_is_set(address)) {
         ml_operator_on_live(self->operator, host_on_webhooks_unserved, self);
         return 0;
     }
@@ -652,7 +697,8 @@ static int host_build(struct moonloop *self)
         return host_fail(self, MOONLOOP_EXIT_UNREACHABLE);
     host_open_marker(self);
     host_make_operator(self);
-    if (host_open_endpoints(self) < 0 || host_open_webhooks(self) < 0)
+    if (host_open_endpoints(self) < 0 || host_open_webhooks(self) < 0 ||
+        host_open_reviews(self) < 0)
         return host_fail(self, MOONLOOP_EXIT_BAD);
     host_open_inspect(self);
     host_lock_down(self);
@@ -701,6 +747,8 @@ void moonloop_free(struct moonloop *self)
     host_stop_connecting(self);
     ml_watchdog_free(self->watchdog);
     ml_inspect_free(self->inspect);
+    ml_inspect_reviews_free(self->reviews);
+    ml_client_free(self->review_client);
     ml_endpoints_free(self->endpoints);
     ml_webhooks_free(self->webhooks);
     ml_operator_free(self->operator);

@@ -255,6 +255,8 @@ describe("moonloop rbac", function()
     assert.is_nil(out:find("ServiceAccount\nmetadata", 1, true))
     assert.same({ leases = "list, watch, create, update, delete" },
       rules_of(rbac("--shard").out, "Role", "moonloop-shard", "moonloop-system"))
+    assert.same({ tokenreviews = "create", subjectaccessreviews = "create" },
+      rules_of(rbac("--inspect-bind-address", "127.0.0.1:8082", "--namespace", "a").out, "ClusterRole", "moonloop-inspect"))
   end)
 
   it("says of a kind that it does not know where, and what to do", function()
@@ -297,6 +299,7 @@ describe("moonloop rbac", function()
   it("refuses what it cannot make sense of", function()
     for words, message in pairs {
       [""] = "nothing to print roles for: moonloop rbac PATH",
+      ["--inspect-bind-address 0"] = "nothing to print roles for: moonloop rbac PATH",
       ["--leader-elect --shard"] = "--leader-elect and --shard: one of them",
       ["--shard --service-account x"] = "--service-account x: expected NAMESPACE/NAME",
       ["--scripts-configmap x"] = "--scripts-configmap x: expected NAMESPACE/NAME",
@@ -320,7 +323,7 @@ describe("moonloop rbac", function()
 
   it("is what deploy/ was made by", function()
     local result = rbac("reconcilers/cnat.lua", "--crds", "crds/", "--scripts-configmap",
-      "moonloop-system/moonloop-scripts", "--leader-elect")
+      "moonloop-system/moonloop-scripts", "--leader-elect", "--inspect-bind-address", "127.0.0.1:8082")
     assert.same({ code = 0, out = shell.read "deploy/rbac.yaml", err = "" }, result)
   end)
 end)

@@ -66,6 +66,12 @@ local function of_flags(flags)
         "--shard; each process makes up the name of its Lease, so the names cannot be listed here"),
     } }
   end
+  if flags.inspect then
+    roles[#roles + 1] = { "inspect", nil, {
+      rule("authentication.k8s.io", "tokenreviews", { "create" }, "--inspect-bind-address: whose token it is"),
+      rule("authorization.k8s.io", "subjectaccessreviews", { "create" }, "and what that user may be told"),
+    } }
+  end
   return roles
 end
 
@@ -167,7 +173,7 @@ end
 
 
 --- @param options table scripts: as rules.of takes them; manifests: of the CRDs; flags: account
----   { name =, namespace = }, configmaps, namespaces, binds, leader_elect, shard, lease_name, lease_namespace,
+---   { name =, namespace = }, configmaps, namespaces, binds, leader_elect, shard, inspect, lease_name, lease_namespace,
 ---   cert_secret; title: of the file
 --- @return table { yaml = text, problems = lines }; without yaml: it cannot be made
 function M.render(options)

@@ -22,14 +22,29 @@ static int tear_down_journal(void **state)
     return 0;
 }
 
+static void ask_path(struct world *world, const char *path, struct ml_str why, struct ml_buf *out)
+{
+    const struct ml_inspect_view view = {
+        .services = &world->services, .scripts = world->scripts, .why = why};
+    struct ml_err err = ML_ERR_INIT;
+    ml_buf_clear(out);
+    assert_int_equal(200, ml_inspect_answer(&view, path, out));
+    assert_int_equal(0, ml_json_check(ml_buf_str(out), 0, &err));
+}
+
 /* The caller frees it. */
 static char *ask(struct world *world, const char *kind, const char *key)
 {
+    ML_AUTO_FREE char *path = ml_asprintf("/why/%s/%s", kind, key);
     struct ml_buf out = ML_BUF_INIT;
-    struct ml_err err = ML_ERR_INIT;
-    ml_inspect_why(&world->services, world->scripts, ml_str_of(kind), ml_str_of(key), &out);
-    assert_int_equal(0, ml_json_check(ml_buf_str(&out), 0, &err));
+    ask_path(world, path, ML_STR(""), &out);
     return ml_buf_take(&out);
+}
+
+static void trace(struct world *world, uint64_t after, struct ml_buf *out)
+{
+    ML_AUTO_FREE char *path = ml_asprintf("/trace/%llu", (unsigned long long)after);
+    ask_path(world, path, ML_STR(""), out);
 }
 
 /* The text at a path of the answer: three keys at most. */
@@ -199,21 +214,20 @@ static void test_why_tells_what_was_read(void **state)
 static void test_trace_tells_what_came_after_an_entry(void **state)
 {
     struct world *world = *state;
-    struct ml_journal *journal = world->services.journal;
     ML_AUTO(ml_buf_fini) struct ml_buf before = ML_BUF_INIT, all = ML_BUF_INIT, rest = ML_BUF_INIT;
     ML_AUTO_FREE char *one = script("one", "return { status = { phase = 'ONE' } }");
-    ml_inspect_trace(journal, 0, &before);
+    trace(world, 0, &before);
     assert_string_equal("{\"entries\":[],\"more\":false,\"missed\":0,\"next\":0}",
                         ml_buf_cstr(&before));
     tell(world, one, NULL);
     accept(world, only_write(world), 11, "ONE");
-    ml_inspect_trace(journal, 0, &all);
+    trace(world, 0, &all);
     const char *answer = ml_buf_cstr(&all);
     assert_has(answer, "{\"entries\":[{\"write\":{\"at\":");
     assert_has(answer, "},{\"run\":{\"at\":");
     assert_has(answer, "\"controller\":\"one\",\"for\":\"d/a\",\"revision\":");
     assert_has(answer, "],\"more\":false,\"missed\":0,\"next\":2}");
-    ml_inspect_trace(journal, 1, &rest);
+    trace(world, 1, &rest);
     assert_null(strstr(ml_buf_cstr(&rest), "\"write\""));
     assert_has(ml_buf_cstr(&rest), "{\"entries\":[{\"run\":");
 }
@@ -228,7 +242,7 @@ static void test_trace_counts_what_it_cannot_tell(void **state)
     ML_AUTO(ml_buf_fini) struct ml_buf first = ML_BUF_INIT, later = ML_BUF_INIT;
     for (int i = 0; i < 20000; i++)
         ml_journal_add(journal, &entry);
-    ml_inspect_trace(journal, 5, &first);
+    trace(world, 5, &first);
     uint64_t missed, next;
     struct ml_str raw;
     assert_true(ml_json_find(ml_buf_str(&first), &raw, "missed", NULL));
@@ -238,12 +252,11 @@ static void test_trace_counts_what_it_cannot_tell(void **state)
     assert_true(missed > 0);
     assert_true(next > 5 + missed && next < 20000);
     assert_has(ml_buf_cstr(&first), "],\"more\":true,");
-    ml_inspect_trace(journal, 30000, &later);
+    trace(world, 30000, &later);
     assert_string_equal("{\"entries\":[],\"more\":false,\"missed\":0,\"next\":20000}",
                         ml_buf_cstr(&later));
     for (bool more = true; more; more = strstr(ml_buf_cstr(&later), "\"more\":true")) {
-        ml_buf_clear(&later);
-        ml_inspect_trace(journal, next, &later);
+        trace(world, next, &later);
         assert_has(ml_buf_cstr(&later), "\"missed\":0,");
         assert_true(ml_json_find(ml_buf_str(&later), &raw, "next", NULL));
         assert_true(ml_str_to_u64(raw, &next));
@@ -258,7 +271,7 @@ static void test_status_lists_controllers(void **state)
     ML_AUTO(ml_buf_fini) struct ml_buf out = ML_BUF_INIT;
     tell(world, one, "return nonsense(");
     accept_all(world);
-    ml_inspect_status(&world->services, world->scripts, false, ML_STR("b.lua is bad\n"), &out);
+    ask_path(world, "/status", ML_STR("b.lua is bad\n"), &out);
     const char *answer = ml_buf_cstr(&out);
     assert_has(answer, "{\"leads\":true,\"ready\":false,\"checks\":[\"b.lua is bad\",");
     assert_at(answer, "controllers", "0", "controller", "one");
