@@ -31,7 +31,7 @@
 #include "include/moonloop.h"
 #include "net/tls.h"
 #include "operator/files.h"
-#include "operator/inspect.h"
+#include "operator/inspect_server.h"
 #include "operator/outbound.h"
 #include "operator/source.h"
 
@@ -315,8 +315,8 @@ struct ml_dev {
     struct ml_transport *transport;
     struct ml_outbound *outbound; /* what scripts ask by ctx.http */
     struct ml_operator *operator;
-    struct ml_inspect *inspect; /* NULL: the socket could not be opened */
-    struct ml_tester *tester;   /* of the operator */
+    struct ml_inspect_server *inspect; /* NULL: the socket could not be opened */
+    struct ml_tester *tester;          /* of the operator */
 
     struct dev_manifests *manifests; /* of --apply; one without a path ends them */
     size_t untried_count;            /* of them */
@@ -801,8 +801,13 @@ static void look_at_dev(void *context, struct ml_buf *why, struct ml_inspect_vie
 static void open_dev_inspect(struct ml_dev *self)
 {
     struct ml_err err = ML_ERR_INIT;
-    const struct ml_inspect_opts opts = {.loop = self->loop, .look = look_at_dev, .context = self};
-    if (ml_inspect_new(&opts, &self->inspect, &err) < 0)
+    const struct ml_inspect_server_opts opts = {
+        .loop = self->loop,
+        .log = &self->log,
+        .look = look_at_dev,
+        .context = self,
+    };
+    if (ml_inspect_server_new(&opts, &self->inspect, &err) < 0)
         ml_warn(&self->log, "dev", "moonloop status and why cannot ask this process", ML_ERR(&err));
 }
 
@@ -922,7 +927,7 @@ static void free_dev(struct ml_dev *self)
     struct ml_err err = ML_ERR_INIT;
     ml_dev_stop_forget();
     free_manifests(self);
-    ml_inspect_free(ml_take(&self->inspect));
+    ml_inspect_server_free(ml_take(&self->inspect));
     ml_operator_free(ml_take(&self->operator));
     ml_tester_free(self->tester);
     ml_outbound_free(self->outbound);

@@ -3,7 +3,7 @@
 
 #include "codec/json.h"
 #include "net/local.h"
-#include "operator/inspect.h"
+#include "operator/inspect_server.h"
 
 #include <errno.h>
 #include <stdio.h>

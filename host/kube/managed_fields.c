@@ -2,6 +2,7 @@
 #include "kube/managed_fields.h"
 
 #include "codec/json_members.h"
+#include "kube/object_diff.h"
 
 #define SUBSETS_MAX 64 /* levels of paths in a set; an API type has less than 30 */
 
@@ -206,24 +207,26 @@ bool ml_managers_join(const struct ml_managers *managers, struct ml_str metadata
 
 /* ---- one field ---- */
 
-/* Takes the next key off a field's name: "metadata.annotations[example.com/at]". */
-static struct ml_str next_key(struct ml_str *field)
+/* The element of a list with this text among its keys, or as its value: the member
+ * `k:{"name":"main"}` or `v:"x"`. */
+static bool find_element(struct ml_str fields, struct ml_str text, struct ml_str *out)
 {
-    if (field->len == 0 || field->ptr[0] != '[') {
-        size_t len = 0;
-        while (len < field->len && field->ptr[len] != '.' && field->ptr[len] != '[')
-            len++;
-        struct ml_str key = {field->ptr, len};
-        bool dot = len < field->len && field->ptr[len] == '.';
-        *field = (struct ml_str){field->ptr + len + dot, field->len - len - dot};
-        return key;
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    ML_AUTO(ml_buf_fini) struct ml_buf wanted = ML_BUF_INIT;
+    struct ml_json_writer writer;
+    ml_json_writer_init(&writer, &wanted);
+    ml_json_string(&writer, text);
+    ml_json_reader_init(&reader, fields, 0);
+    if (ml_json_next(&reader) != ML_JSON_OBJECT)
+        return false;
+    while (ml_json_next(&reader) == ML_JSON_KEY) {
+        ML_AUTO_FREE char *name = ml_str_dup(reader.text);
+        *out = ml_json_skip(&reader);
+        bool is_element = strncmp(name, "k:", 2) == 0 || strncmp(name, "v:", 2) == 0;
+        if (is_element && strstr(name + 2, ml_buf_cstr(&wanted)))
+            return true;
     }
-    struct ml_str rest = {field->ptr + 1, field->len - 1};
-    struct ml_str key = ml_str_cut(&rest, ']');
-    if (rest.len > 0 && rest.ptr[0] == '.')
-        rest = (struct ml_str){rest.ptr + 1, rest.len - 1};
-    *field = rest;
-    return key;
+    return false;
 }
 
 bool ml_managed_entry_has(struct ml_str entry, struct ml_str field)
@@ -232,10 +235,13 @@ bool ml_managed_entry_has(struct ml_str entry, struct ml_str field)
     if (!ml_json_find(entry, &fields, "fieldsV1", NULL))
         return false;
     while (field.len > 0) {
-        struct ml_str key = next_key(&field);
+        bool in_brackets;
+        struct ml_str key = ml_field_take_key(&field, &in_brackets), inner;
         ML_AUTO_FREE char *name = ml_asprintf("f:" ML_STR_FMT, ML_STR_ARG(key));
-        if (!ml_json_find(fields, &fields, name, NULL))
+        if (!ml_json_find(fields, &inner, name, NULL) &&
+            !(in_brackets && find_element(fields, key, &inner)))
             return false;
+        fields = inner;
     }
     return true;
 }

@@ -24,6 +24,6 @@ bool ml_managers_join(const struct ml_managers *managers, struct ml_str metadata
                       struct ml_buf *out);
 
 /* Does an entry of the list (JSON) have the field, named as ml_object_diff does: "spec.replicas",
- * "metadata.annotations[example.com/at]"? Fields inside of lists are not looked for: they are named
- * by their list. */
+ * "metadata.annotations[example.com/at]"? An element of a list is named by one of its keys, or its
+ * value: "spec.containers[main].image". */
 bool ml_managed_entry_has(struct ml_str entry, struct ml_str field);

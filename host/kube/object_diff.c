@@ -161,3 +161,23 @@ unsigned ml_object_diff(const struct ml_object *old, const struct ml_object *new
     struct names names = {.out = out_fields};
     return ml_object_diff_each(old, new, out_fields ? append_change : NULL, &names);
 }
+
+struct ml_str ml_field_take_key(struct ml_str *name, bool *in_brackets)
+{
+    bool bracket = name->len > 0 && name->ptr[0] == '[';
+    struct ml_str rest = {name->ptr + bracket, name->len - bracket}, key = rest;
+    if (in_brackets)
+        *in_brackets = bracket;
+    if (bracket) {
+        key = ml_str_cut(&rest, ']');
+    } else {
+        key.len = 0;
+        while (key.len < rest.len && rest.ptr[key.len] != '.' && rest.ptr[key.len] != '[')
+            key.len++;
+        rest = (struct ml_str){rest.ptr + key.len, rest.len - key.len};
+    }
+    if (rest.len > 0 && rest.ptr[0] == '.')
+        rest = (struct ml_str){rest.ptr + 1, rest.len - 1};
+    *name = rest;
+    return key;
+}

@@ -22,6 +22,10 @@ struct ml_field_change {
     unsigned parts; /* of all fields that differ, as ml_object_diff returns them */
 };
 
+/* Takes the next key off the front of such a name: "metadata", "annotations", "example.com/at".
+ * `in_brackets` (NULL is fine) says how it was written. */
+struct ml_str ml_field_take_key(struct ml_str *name, bool *in_brackets);
+
 typedef void ml_field_change_fn(void *context, const struct ml_field_change *change);
 
 /* Calls `each` for every field that differs, except for metadata.generation. Returns the parts, as

@@ -1,8 +1,6 @@
 /* Pages by their path, on the HTTP server. */
 #include "net/http_routes.h"
 
-#include <event2/http.h>
-
 #define ROUTES_HEADER_BYTES_MAX ((size_t)16 * 1024)
 #define ROUTES_BODY_BYTES_MAX   ((size_t)64 * 1024) /* probes and metrics have none */
 
@@ -42,17 +40,6 @@ static void page_set_text(struct ml_http_page *page, int status, const char *tex
     ml_buf_puts(&page->reply, text);
 }
 
-/* The decoded path, or NULL when it holds a NUL and would mean something else cut off there.
- * The caller frees it. */
-static char *decode_route_path(const char *raw)
-{
-    size_t len = 0;
-    char *path = evhttp_uridecode(raw, 0, &len);
-    if (path && strlen(path) != len)
-        free(ml_take(&path));
-    return path;
-}
-
 static void routes_make_page(const struct ml_http_routes *routes, struct ml_http_page *page)
 {
     const struct route *route = page->path ? find_route(routes, page->path) : NULL;
@@ -72,7 +59,7 @@ static void routes_make_page(const struct ml_http_routes *routes, struct ml_http
 static void routes_handle(void *context, struct ml_http_exchange *exchange)
 {
     static const struct ml_http_header allow = {"Allow", "GET, HEAD"};
-    ML_AUTO_FREE char *path = decode_route_path(exchange->path);
+    ML_AUTO_FREE char *path = ml_http_decode(exchange->path);
     struct ml_http_page page = {
         .method = exchange->method,
         .path = path,

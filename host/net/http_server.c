@@ -961,6 +961,15 @@ const char *ml_http_header(const struct ml_http_exchange *exchange, const char *
     return NULL;
 }
 
+char *ml_http_decode(const char *raw)
+{
+    size_t len = 0;
+    char *text = evhttp_uridecode(raw, 0, &len);
+    if (text && strlen(text) != len)
+        free(ml_take(&text));
+    return text;
+}
+
 void ml_http_forget_header(struct ml_http_exchange *exchange, const char *name)
 {
     struct connection *connection = ml_container_of(exchange, struct connection, exchange);

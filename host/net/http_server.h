@@ -50,6 +50,9 @@ size_t ml_http_server_unsent(const struct ml_http_server *server);
 
 /* A field of the request by name, in any case; NULL when absent. */
 const char *ml_http_header(const struct ml_http_exchange *exchange, const char *name);
+/* A path or a query, as sent, without its %-encoding. The caller frees it. NULL: it holds a NUL,
+ * and would mean something else cut off there. */
+char *ml_http_decode(const char *raw);
 /* Overwrites the values of a field with a secret, such as Authorization, after they were used. The
  * memory that the connection was read into is not wiped. */
 void ml_http_forget_header(struct ml_http_exchange *exchange, const char *name);

@@ -2,23 +2,19 @@
  * not. */
 #include "operator/inspect.h"
 
+#include "codec/json.h"
 #include "codec/rfc3339.h"
-#include "net/http_routes.h"
+#include "kube/managed_fields.h"
+#include "kube/object_diff.h"
 #include "operator/controller_internal.h"
 #include "state/journal.h"
 
 #include <strings.h>
-#include <unistd.h>
 
 #define RUNS_SHOWN   5
 #define WRITES_SHOWN 20 /* that a run made, and that others made of the object */
 #define LEFT_OUT_MAX 16
 #define TRACE_BYTES  ((size_t)256 * 1024) /* of one answer, and an entry: nobody waits for more */
-
-struct ml_inspect {
-    struct ml_inspect_opts opts;
-    struct ml_http_routes *routes;
-};
 
 /* ---- texts ---- */
 
@@ -487,6 +483,161 @@ static void put_entries(const char *key, const struct ml_journal_entry *list, si
     ml_json_end_array(writer);
 }
 
+/* ---- one field ---- */
+
+#define MANAGER_PREFIX                                                                             \
+    "moonloop-" /* of a controller's managers: "moonloop-one", "moonloop-one/…" */
+#define STATUS_MANAGER "moonloop" /* of the statuses of all */
+
+/* The kind that is asked about; NULL: no script has it. */
+static const struct ml_kind *kind_asked(const struct asked *asked)
+{
+    for (size_t i = 0; i < asked->count; i++) {
+        const struct ml_revision *revision = asked->all[i]->current;
+        for (size_t k = 0; revision && k < revision->declaration->kind_count; k++)
+            if (is_kind(revision->kinds[k], asked->kind))
+                return revision->kinds[k];
+    }
+    return NULL;
+}
+
+/* Returns 200 when the object was read; 404 and 502 with the reason in `out`. */
+static int check_read(const struct ml_inspect_view *view, const struct asked *asked,
+                      struct ml_buf *out)
+{
+    struct ml_inspect_read *read = view->read;
+    const struct ml_kind *kind = kind_asked(asked);
+    if (!kind) {
+        ml_buf_printf(out, "no script of this host has the kind " ML_STR_FMT "\n",
+                      ML_STR_ARG(asked->kind));
+        return 404;
+    }
+    if (!read->is_known) {
+        read->kind = kind;
+        read->ns = ml_str_dup(ml_key_namespace(asked->key));
+        read->name = ml_str_dup(ml_key_name(asked->key));
+        return ML_INSPECT_READS;
+    }
+    if (!read->err)
+        return 200;
+    ml_buf_printf(out, "the API server does not show the object: %s\n", read->err->message);
+    return read->err->http == 404 ? 404 : 502;
+}
+
+/* The element of a list that has this text in one of its members, as a condition its type. */
+static bool find_element(struct ml_str list, struct ml_str text, struct ml_str *out)
+{
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    static const char *const keys[] = {"name", "type", "key", "containerPort", "port", "ip", "uid"};
+    ml_json_reader_init(&reader, list, 0);
+    if (ml_json_next(&reader) != ML_JSON_ARRAY)
+        return false;
+    while ((*out = ml_json_skip(&reader)).len > 0)
+        for (size_t i = 0; i < ML_COUNT(keys); i++) {
+            ML_AUTO_FREE char *value = ml_json_find_string(*out, keys[i], NULL);
+            struct ml_str raw = {"", 0};
+            if (value ? ml_str_is(text, value)
+                      : ml_json_find(*out, &raw, keys[i], NULL) && ml_str_eq(raw, text))
+                return true;
+        }
+    return false;
+}
+
+static bool has_field(struct ml_str object, struct ml_str field)
+{
+    while (field.len > 0) {
+        bool in_brackets;
+        struct ml_str key = ml_field_take_key(&field, &in_brackets), inner;
+        ML_AUTO_FREE char *name = ml_str_dup(key);
+        if (!ml_json_find(object, &inner, name, NULL) &&
+            !(in_brackets && find_element(object, key, &inner)))
+            return false;
+        object = inner;
+    }
+    return true;
+}
+
+/* The controller of this host that a manager is of; NULL: none is. */
+static const struct ml_controller *controller_of_manager(const struct asked *asked,
+                                                         const char *manager)
+{
+    if (strncmp(manager, MANAGER_PREFIX, strlen(MANAGER_PREFIX)) != 0)
+        return NULL;
+    struct ml_str name = ml_str_of(manager + strlen(MANAGER_PREFIX));
+    return find_controller(asked->all, asked->count, ml_str_cut(&name, '/'));
+}
+
+/* The last write of the object by the controller; of its status by any. */
+static bool find_last_write(const struct ml_inspect_view *view, const struct asked *asked,
+                            const struct ml_controller *by, struct ml_journal_entry *out)
+{
+    const struct ml_journal *journal = view->services->journal;
+    struct ml_journal_cursor cursor = {0};
+    struct ml_journal_entry entry;
+    bool found = false;
+    while (journal && ml_journal_next(journal, &cursor, &entry)) {
+        if (entry.what != ML_JOURNAL_WRITE || entry.error.len > 0 ||
+            !ml_str_eq(entry.name, asked->key) || !ml_str_eq(entry.kind, asked->kind) ||
+            (by ? !ml_str_is(entry.controller, by->name)
+                : !ml_str_is(entry.verb, "patch status of")))
+            continue;
+        *out = entry;
+        found = true;
+    }
+    return found;
+}
+
+static void put_manager(const struct ml_inspect_view *view, const struct asked *asked,
+                        struct ml_str entry, struct left_out *left_out,
+                        struct ml_json_writer *writer)
+{
+    static const char *const members[][2] = {{"manager", "manager"},
+                                             {"operation", "operation"},
+                                             {"subresource", "subresource"},
+                                             {"time", "at"}};
+    ML_AUTO_FREE char *manager = ml_json_find_string(entry, "manager", NULL);
+    const char *name = manager ? manager : "";
+    const struct ml_controller *by = controller_of_manager(asked, name);
+    struct ml_journal_entry write;
+    ml_json_begin_object(writer);
+    for (size_t i = 0; i < ML_COUNT(members); i++) {
+        ML_AUTO_FREE char *text = ml_json_find_string(entry, members[i][0], NULL);
+        if (text)
+            put_text(writer, members[i][1], ml_str_of(text));
+    }
+    if (by)
+        ml_json_put_string(writer, "controller", ml_str_of(by->name));
+    if ((by || strcmp(name, STATUS_MANAGER) == 0) && find_last_write(view, asked, by, &write) &&
+        shows_write(view, asked, &write, false, true, left_out)) {
+        ml_json_key(writer, ML_STR("write"));
+        ml_json_begin_object(writer);
+        put_write(&write, writer);
+        ml_json_end_object(writer);
+    }
+    ml_json_end_object(writer);
+}
+
+static void put_field(const struct ml_inspect_view *view, const struct asked *asked,
+                      struct ml_str field, struct left_out *left_out, struct ml_json_writer *writer)
+{
+    struct ml_str object = ml_buf_str(&view->read->object), entries = {"[]", 2};
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    (void)ml_json_find(object, &entries, "metadata", "managedFields", NULL);
+    ml_json_key(writer, ML_STR("field"));
+    ml_json_begin_object(writer);
+    ml_json_put_string(writer, "name", field);
+    ml_json_put_bool(writer, "found", has_field(object, field));
+    ml_json_key(writer, ML_STR("managers"));
+    ml_json_begin_array(writer);
+    ml_json_reader_init(&reader, entries, 0);
+    if (ml_json_next(&reader) == ML_JSON_ARRAY)
+        for (struct ml_str entry; (entry = ml_json_skip(&reader)).len > 0;)
+            if (ml_managed_entry_has(entry, field))
+                put_manager(view, asked, entry, left_out, writer);
+    ml_json_end_array(writer);
+    ml_json_end_object(writer);
+}
+
 /* Does this process reconcile the object, if anything does? An object that none of its controllers
  * reconciles is written by the replica that leads. */
 static bool acts_for(const struct ml_inspect_view *view, const struct asked *asked)
@@ -498,8 +649,9 @@ static bool acts_for(const struct ml_inspect_view *view, const struct asked *ask
     return !view->services->standby && (!shard || asked->own_count == 0);
 }
 
+/* `field` "": none is asked about. */
 static void put_why(const struct ml_inspect_view *view, const struct asked *asked,
-                    struct ml_json_writer *writer)
+                    const char *field, struct ml_json_writer *writer)
 {
     struct history history = {.run_count = 0};
     struct left_out left_out = {.count = 0};
@@ -519,6 +671,8 @@ static void put_why(const struct ml_inspect_view *view, const struct asked *aske
     ml_json_end_array(writer);
     put_entries("runs", history.runs, RUNS_SHOWN, history.run_count, put_run, writer);
     put_entries("writes", history.writes, WRITES_SHOWN, history.write_count, put_write, writer);
+    if (*field)
+        put_field(view, asked, ml_str_of(field), &left_out, writer);
     put_left_out(&left_out, writer);
     ml_json_end_object(writer);
 }
@@ -552,7 +706,8 @@ static int check_right(const struct ml_inspect_view *view, const struct asked *a
     return 404;
 }
 
-static int answer_why(const struct ml_inspect_view *view, struct ml_str rest, struct ml_buf *out)
+static int answer_why(const struct ml_inspect_view *view, struct ml_str rest, const char *field,
+                      struct ml_buf *out)
 {
     struct asked asked = {.key = rest};
     struct ml_json_writer writer;
@@ -567,10 +722,12 @@ static int answer_why(const struct ml_inspect_view *view, struct ml_str rest, st
         if (asked.all[i]->current && is_kind(ml_revision_kind(asked.all[i]->current), asked.kind))
             asked.own[asked.own_count++] = asked.all[i];
     int status = check_right(view, &asked, out);
+    if (status == 200 && *field)
+        status = check_read(view, &asked, out);
     if (status != 200)
         return status;
     ml_json_writer_init(&writer, out);
-    put_why(view, &asked, &writer);
+    put_why(view, &asked, field, &writer);
     return 200;
 }
 
@@ -626,7 +783,8 @@ static int answer_trace(const struct ml_inspect_view *view, struct ml_str number
     return 200;
 }
 
-int ml_inspect_answer(const struct ml_inspect_view *view, const char *path, struct ml_buf *out)
+int ml_inspect_answer(const struct ml_inspect_view *view, const char *path, const char *query,
+                      struct ml_buf *out)
 {
     struct ml_str rest = ml_str_of(path), slash = ml_str_cut(&rest, '/');
     struct ml_str question = ml_str_cut(&rest, '/');
@@ -635,56 +793,9 @@ int ml_inspect_answer(const struct ml_inspect_view *view, const char *path, stru
         return 200;
     }
     if (slash.len == 0 && ml_str_is(question, "why") && rest.ptr)
-        return answer_why(view, rest, out);
+        return answer_why(view, rest, query, out);
     if (slash.len == 0 && ml_str_is(question, "trace") && rest.ptr)
         return answer_trace(view, rest, out);
     ml_buf_puts(out, "expected /status, /why/KIND/[NAMESPACE/]NAME or /trace/[NUMBER]\n");
     return 404;
-}
-
-/* ---- serving ---- */
-
-static void serve(void *context, struct ml_http_page *page)
-{
-    const struct ml_inspect *self = context;
-    ML_AUTO(ml_buf_fini) struct ml_buf why = ML_BUF_INIT;
-    struct ml_inspect_view view = {.ready = false};
-    self->opts.look(self->opts.context, &why, &view);
-    page->status = ml_inspect_answer(&view, page->path, &page->reply);
-    if (page->status == 200)
-        page->content_type = "application/json";
-}
-
-char *ml_inspect_socket(const char *pid)
-{
-    char target[64] = "";
-    ssize_t len = readlink("/proc/self/ns/pid", target, sizeof target - 1);
-    struct ml_str ns = {target, len > 0 ? (size_t)len : 0}; /* "pid:[4026531836]" */
-    (void)ml_str_cut(&ns, '[');
-    ns = ml_str_cut(&ns, ']');
-    return ml_asprintf(ML_INSPECT_SOCKET "%s." ML_STR_FMT, pid, ML_STR_ARG(ns));
-}
-
-int ml_inspect_new(const struct ml_inspect_opts *opts, struct ml_inspect **out, struct ml_err *err)
-{
-    ML_AUTO_FREE char *pid = ml_asprintf("%d", (int)getpid());
-    ML_AUTO_FREE char *name = ml_inspect_socket(pid);
-    ML_AUTO_FREE char *address = ml_asprintf("@%s", name);
-    struct ml_http_routes *routes = NULL;
-    if (ml_http_routes_new(opts->loop, address, &routes, err) < 0)
-        return err->kind;
-    struct ml_inspect *self = ml_new(struct ml_inspect);
-    self->opts = *opts;
-    self->routes = routes;
-    ml_http_routes_add(routes, "/", serve, self);
-    *out = self;
-    return 0;
-}
-
-void ml_inspect_free(struct ml_inspect *self)
-{
-    if (!self)
-        return;
-    ml_http_routes_free(self->routes);
-    free(self);
 }

@@ -12,8 +12,7 @@
 #include "kube/transport.h"
 #include "operator/crash_marker.h"
 #include "operator/endpoints.h"
-#include "operator/inspect.h"
-#include "operator/inspect_reviews.h"
+#include "operator/inspect_server.h"
 #include "operator/lockdown.h"
 #include "operator/operator.h"
 #include "operator/outbound.h"
@@ -52,10 +51,10 @@ struct moonloop {
     struct ml_outbound *outbound; /* what scripts ask by ctx.http */
     struct ml_operator *operator;
     struct ml_endpoints *endpoints;
-    struct ml_inspect *inspect;         /* NULL: the socket could not be opened */
-    struct ml_inspect_reviews *reviews; /* NULL: not served */
-    struct ml_client *review_client;    /* of them, without the fence of the operator's */
-    struct ml_webhooks *webhooks;       /* NULL: not served */
+    struct ml_inspect_server *inspect; /* NULL: the socket could not be opened */
+    struct ml_inspect_server *reviews; /* NULL: not served */
+    struct ml_client *review_client;   /* of them, without the fence of the operator's */
+    struct ml_webhooks *webhooks;      /* NULL: not served */
     struct ml_watchdog *watchdog;
     struct ml_crash_marker *marker; /* NULL: no --state-dir, or it cannot be used */
     struct ml_timer worked;
@@ -547,12 +546,13 @@ static void host_look(void *context, struct ml_buf *why, struct ml_inspect_view 
 static void host_open_inspect(struct moonloop *self)
 {
     struct ml_err err = ML_ERR_INIT;
-    const struct ml_inspect_opts opts = {
+    const struct ml_inspect_server_opts opts = {
         .loop = self->loop,
+        .log = &self->log,
         .look = host_look,
         .context = self,
     };
-    if (ml_inspect_new(&opts, &self->inspect, &err) < 0)
+    if (ml_inspect_server_new(&opts, &self->inspect, &err) < 0)
         ml_warn(&self->log, "host", "moonloop status and why cannot ask this process",
                 ML_ERR(&err));
 }
@@ -575,7 +575,7 @@ static int host_open_reviews(struct moonloop *self)
                                  .log = &self->log,
                                  .in_flight_max = REVIEWS_AT_ONCE,
                                  .same_server = ml_operator_client(self->operator)});
-    const struct ml_inspect_reviews_opts opts = {
+    const struct ml_inspect_server_opts opts = {
         .loop = self->loop,
         .log = &self->log,
         .client = self->review_client,
@@ -583,10 +583,10 @@ static int host_open_reviews(struct moonloop *self)
         .look = host_look,
         .context = self,
     };
-    if (ml_inspect_reviews_new(&opts, &self->reviews, &self->err) < 0)
+    if (ml_inspect_server_new(&opts, &self->reviews, &self->err) < 0)
         return ml_err_wrap(&self->err, "--inspect-bind-address %s", address);
     ml_info(&self->log, "host", "serving questions",
-            ML_I("inspect_port", ml_inspect_reviews_port(self->reviews)));
+            ML_I("inspect_port", ml_inspect_server_port(self->reviews)));
     return 0;
 }
 
@@ -746,8 +746,8 @@ void moonloop_free(struct moonloop *self)
         return;
     host_stop_connecting(self);
     ml_watchdog_free(self->watchdog);
-    ml_inspect_free(self->inspect);
-    ml_inspect_reviews_free(self->reviews);
+    ml_inspect_server_free(self->inspect);
+    ml_inspect_server_free(self->reviews);
     ml_client_free(self->review_client);
     ml_endpoints_free(self->endpoints);
     ml_webhooks_free(self->webhooks);

@@ -28,7 +28,7 @@ static void ask_path(struct world *world, const char *path, struct ml_str why, s
         .services = &world->services, .scripts = world->scripts, .why = why};
     struct ml_err err = ML_ERR_INIT;
     ml_buf_clear(out);
-    assert_int_equal(200, ml_inspect_answer(&view, path, out));
+    assert_int_equal(200, ml_inspect_answer(&view, path, "", out));
     assert_int_equal(0, ml_json_check(ml_buf_str(out), 0, &err));
 }
 
@@ -282,6 +282,132 @@ static void test_status_lists_controllers(void **state)
 
 #define INSPECT_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_journal, tear_down_journal)
 
+/* ---- one field ---- */
+
+#define MANAGED                                                                                    \
+    "{\"kind\":\"Part\",\"metadata\":{\"name\":\"p\",\"managedFields\":["                          \
+    "{\"manager\":\"moonloop-one\",\"operation\":\"Update\",\"time\":\"2023-11-14T22:13:20Z\","    \
+    "\"fieldsV1\":{\"f:spec\":{\"f:size\":{}}}},"                                                  \
+    "{\"manager\":\"kubectl-edit\",\"operation\":\"Update\",\"time\":\"2023-11-14T22:00:00Z\","    \
+    "\"fieldsV1\":{\"f:spec\":{\"f:size\":{},\"f:list\":{\"k:{\\\"name\\\":\\\"x\\\"}\":{\"f:"     \
+    "image\":"                                                                                     \
+    "{}}}}}},"                                                                                     \
+    "{\"manager\":\"moonloop\",\"operation\":\"Update\",\"subresource\":\"status\",\"fieldsV1\":"  \
+    "{\"f:status\":{}}}]},\"spec\":{\"size\":3,\"list\":[{\"name\":\"x\",\"image\":\"i\"}],"       \
+    "\"defaulted\":true}}"
+
+/* Asks about a field of the part that the script has made, as the server shows it. Returns the
+ * status of the answer. */
+static int ask_field(struct world *world, const char *path, const char *field, const char *object,
+                     const struct ml_err *failure, struct ml_buf *out)
+{
+    struct ml_inspect_read read = {.kind = NULL};
+    struct ml_err err = ML_ERR_INIT;
+    const struct ml_inspect_view view = {
+        .services = &world->services, .scripts = world->scripts, .read = &read};
+    int status = ml_inspect_answer(&view, path, field, out);
+    if (status == ML_INSPECT_READS) {
+        assert_string_equal(read.kind->plural, "parts");
+        assert_string_equal(read.ns, "d");
+        assert_string_equal(read.name, "p");
+        read.is_known = true;
+        read.err = ml_err_dup(failure);
+        ml_buf_puts(&read.object, object);
+        ml_buf_clear(out);
+        status = ml_inspect_answer(&view, path, field, out);
+    }
+    free(read.ns);
+    free(read.name);
+    free(read.err);
+    ml_buf_fini(&read.object);
+    if (status == 200)
+        assert_int_equal(0, ml_json_check(ml_buf_str(out), 0, &err));
+    return status;
+}
+
+static void make_part(struct world *world)
+{
+    tell(world,
+         "local m = require 'moonloop'\n"
+         "local Part = m.kind('test.dev/v1', 'Part')\n"
+         "return m.controller {\n"
+         "  name = 'one', reconciles = m.kind('test.dev/v1', 'Thing'), owns = { Part },\n"
+         "  reconcile = function(thing, ctx)\n"
+         "    ctx.create { apiVersion = 'test.dev/v1', kind = 'Part', metadata = { name = 'p' } }\n"
+         "  end,\n"
+         "}\n",
+         NULL);
+    reply_no_parts(world);
+    fake_reply(only_write(world), 201,
+               "{\"kind\":\"Part\",\"apiVersion\":\"test.dev/v1\",\"metadata\":{\"name\":\"p\","
+               "\"namespace\":\"d\",\"resourceVersion\":\"20\"}}");
+    ml_loop_poll(world->loop);
+}
+
+static void test_why_names_the_managers_of_a_field(void **state)
+{
+    static const struct {
+        const char *field, *expected;
+    } cases[] = {
+        {"spec.size",
+         "\"field\":{\"name\":\"spec.size\",\"found\":true,\"managers\":[{\"manager\":"
+         "\"moonloop-one\",\"operation\":\"Update\",\"at\":\"2023-11-14T22:13:20Z\","
+         "\"controller\":\"one\",\"write\":{\"at\":\"2023-11-14T22:13:20.000000Z\",\"controller\":"
+         "\"one\",\"for\":\"d/a\",\"verb\":\"create\",\"kind\":\"Part\",\"name\":\"d/p\",\"place\":"
+         "\"a.lua:6\"}},{\"manager\":\"kubectl-edit\",\"operation\":\"Update\",\"at\":"
+         "\"2023-11-14T22:00:00Z\"}]}}"},
+        {"spec.list[x].image", "\"found\":true,\"managers\":[{\"manager\":\"kubectl-edit\","},
+        {"spec.list[y].image", "\"found\":false,\"managers\":[]}}"},
+        {"spec.defaulted", "\"found\":true,\"managers\":[]}}"},
+        {"spec.none", "\"found\":false,\"managers\":[]}}"},
+        {"spec.size.more", "\"found\":false,\"managers\":[]}}"},
+        {"status",
+         "\"found\":false,\"managers\":[{\"manager\":\"moonloop\",\"operation\":\"Update\","
+         "\"subresource\":\"status\"}]}}"},
+        {"[", "\"found\":false,\"managers\":[]}}"},
+    };
+    struct world *world = *state;
+    ML_AUTO(ml_buf_fini) struct ml_buf out = ML_BUF_INIT;
+    make_part(world);
+    for (size_t i = 0; i < ML_COUNT(cases); i++) {
+        ml_buf_clear(&out);
+        assert_int_equal(200,
+                         ask_field(world, "/why/part/d/p", cases[i].field, MANAGED, NULL, &out));
+        assert_has(ml_buf_cstr(&out), cases[i].expected);
+    }
+}
+
+/* Names and times alone: the object may be a Secret. */
+static void test_why_shows_no_value_of_a_field(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO(ml_buf_fini) struct ml_buf out = ML_BUF_INIT;
+    make_part(world);
+    const char *object = "{\"metadata\":{},\"data\":{\"password\":\"hunter2\"}}";
+    assert_int_equal(200, ask_field(world, "/why/Part/d/p", "data.password", object, NULL, &out));
+    assert_has(ml_buf_cstr(&out), "\"name\":\"data.password\",\"found\":true,\"managers\":[]");
+    assert_null(strstr(ml_buf_cstr(&out), "hunter2"));
+}
+
+static void test_why_says_when_the_object_cannot_be_read(void **state)
+{
+    struct world *world = *state;
+    struct ml_err gone = {.kind = ML_ENOT_FOUND, .http = 404, .message = "parts p not found"};
+    struct ml_err away = {.kind = ML_ENETWORK, .message = "connection refused"};
+    ML_AUTO(ml_buf_fini) struct ml_buf out = ML_BUF_INIT;
+    make_part(world);
+    assert_int_equal(404, ask_field(world, "/why/Part/d/p", "spec", "", &gone, &out));
+    assert_string_equal("the API server does not show the object: parts p not found\n",
+                        ml_buf_cstr(&out));
+    assert_int_equal(502, ask_field(world, "/why/Part/d/p", "spec", "", &away, &out));
+    ml_buf_clear(&out);
+    assert_int_equal(404, ask_field(world, "/why/Node/d/p", "spec", "", NULL, &out));
+    assert_string_equal("no script of this host has the kind Node\n", ml_buf_cstr(&out));
+    ml_buf_clear(&out);
+    assert_int_equal(200,
+                     ask_field(world, "/why/Part/d/p", "spec", "{\"metadata\":3}", NULL, &out));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -295,6 +421,9 @@ int main(void)
         INSPECT_TEST(test_trace_tells_what_came_after_an_entry),
         INSPECT_TEST(test_trace_counts_what_it_cannot_tell),
         INSPECT_TEST(test_status_lists_controllers),
+        INSPECT_TEST(test_why_names_the_managers_of_a_field),
+        INSPECT_TEST(test_why_shows_no_value_of_a_field),
+        INSPECT_TEST(test_why_says_when_the_object_cannot_be_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 #undef accept
 
 #include "codec/json.h"
-#include "operator/inspect_reviews.h"
+#include "operator/inspect_server.h"
 #include "state/journal.h"
 
 #include <arpa/inet.h>
@@ -21,7 +21,7 @@
 static struct {
     struct world *world;
     struct ml_client *client;
-    struct ml_inspect_reviews *reviews;
+    struct ml_inspect_server *reviews;
     int token_reviews, access_reviews;
     char last_access[2048]; /* the body of the last review */
     /* A review is allowed when its body has one of these texts; "": each is. */
@@ -92,7 +92,7 @@ static void look(void *context, struct ml_buf *why, struct ml_inspect_view *out)
 
 static int open_at(const char *address, struct ml_err *err)
 {
-    const struct ml_inspect_reviews_opts opts = {
+    const struct ml_inspect_server_opts opts = {
         .loop = at.world->loop,
         .log = &at.world->log,
         .client = at.client,
@@ -100,7 +100,7 @@ static int open_at(const char *address, struct ml_err *err)
         .look = look,
         .context = at.world,
     };
-    return ml_inspect_reviews_new(&opts, &at.reviews, err);
+    return ml_inspect_server_new(&opts, &at.reviews, err);
 }
 
 static int set_up_port(void **state)
@@ -128,7 +128,7 @@ static int set_up_port(void **state)
 static int tear_down_port(void **state)
 {
     struct ml_journal *journal = at.world->services.journal;
-    ml_inspect_reviews_free(at.reviews);
+    ml_inspect_server_free(at.reviews);
     ml_client_free(at.client);
     tear_down(state);
     ml_journal_free(journal);
@@ -147,7 +147,7 @@ static void asking_init(struct asking *self)
 {
     const struct sockaddr_in address = {
         .sin_family = AF_INET,
-        .sin_port = htons((uint16_t)ml_inspect_reviews_port(at.reviews)),
+        .sin_port = htons((uint16_t)ml_inspect_server_port(at.reviews)),
         .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
     };
     *self = (struct asking){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
@@ -399,6 +399,48 @@ static void test_reviews_show_a_write_to_those_who_may_list_both_kinds(void **st
     assert_has(ask("/why/Part/d/p", "Bearer bob-token"), "\"verb\":\"create\"");
 }
 
+/* The object is read with the host's right, after the API server has said that the asker may. */
+static void test_a_field_is_told_after_the_object_was_read(void **state)
+{
+    struct world *world = *state;
+    struct asking asking;
+    run_one();
+    begin(&asking, "/why/Thing/d/a?spec.list%5Bx%2Fy%5D", "Bearer alice-token");
+    until(world->live_read);
+    assert_false(has_answer(&asking));
+    fake_reply(ml_take(&world->live_read), 200,
+               "{\"metadata\":{\"name\":\"a\",\"managedFields\":[{\"manager\":\"kubectl\","
+               "\"fieldsV1\":{\"f:spec\":{\"f:list\":{\"f:x/y\":{}}}}}]}}");
+    until(has_answer(&asking));
+    assert_status(ml_buf_cstr(&asking.got), 200);
+    assert_has(ml_buf_cstr(&asking.got),
+               "\"field\":{\"name\":\"spec.list[x/y]\",\"found\":false,\"managers\":[{\"manager\":"
+               "\"kubectl\"}]}");
+    asking_fini(&asking);
+    assert_status(ask("/why/Thing/d/a?spec", "Bearer carol-token"), 403);
+    assert_null(world->live_read);
+}
+
+static void test_an_object_that_is_not_shown_ends_the_question(void **state)
+{
+    struct world *world = *state;
+    struct asking asking;
+    run_one();
+    begin(&asking, "/why/Thing/d/a?spec", "Bearer alice-token");
+    until(world->live_read);
+    fake_refuse(ml_take(&world->live_read), 403, "Forbidden", "things a is forbidden");
+    until(has_answer(&asking));
+    assert_status(ml_buf_cstr(&asking.got), 502);
+    assert_has(ml_buf_cstr(&asking.got), "the API server does not show the object: ");
+    asking_fini(&asking);
+    begin(&asking, "/why/Thing/d/a?spec", "Bearer alice-token");
+    until(world->live_read);
+    asking_fini(&asking); /* nobody waits for it any more */
+    until(world->live_read->canceled);
+    world->live_read = NULL;
+    assert_status(ask("/why/Thing/d/a?%00", "Bearer alice-token"), 400);
+}
+
 static void test_reviews_are_used_for_ten_seconds(void **state)
 {
     struct world *world = *state;
@@ -508,7 +550,7 @@ static void test_reviews_end_with_the_port(void **state)
     at.api = SILENT;
     begin(&asking, "/status", "Bearer alice-token");
     until(at.held_count == 1);
-    ml_inspect_reviews_free(ml_take(&at.reviews));
+    ml_inspect_server_free(ml_take(&at.reviews));
     assert_true(at.held[0]->canceled);
     asking_fini(&asking);
 }
@@ -528,7 +570,8 @@ static void test_reviews_answer_nonsense(void **state)
         {"/why/Thing/", 400},
         {"/why/Thing/d/a/b", 400},
         {"/why/Thing/..", 400},
-        {"/why/Thing/d%2Fa", 400},
+        {"/why/Thing/d%2Fa", 200},
+        {"/why/Thing/d%00a", 400},
         {"/why/Node/a", 404},
         {"/why/Thing/d/absent", 200},
         {"/trace/x", 400},
@@ -553,7 +596,7 @@ static void test_reviews_come_at_loopback_alone(void **state)
     static const char *const wrong[] = {":8082", "0.0.0.0:8082", "10.1.2.3:8082", "[::]:8082",
                                         "example.com:8082"};
     (void)state;
-    ml_inspect_reviews_free(ml_take(&at.reviews));
+    ml_inspect_server_free(ml_take(&at.reviews));
     for (size_t i = 0; i < ML_COUNT(wrong); i++) {
         struct ml_err err = ML_ERR_INIT;
         assert_int_equal(ML_EINVALID, open_at(wrong[i], &err));
@@ -574,6 +617,8 @@ int main(void)
         PORT_TEST(test_reviews_leave_out_what_the_asker_may_not_list),
         PORT_TEST(test_reviews_show_the_entries_of_the_namespaces_that_the_asker_may_list),
         PORT_TEST(test_reviews_show_a_write_to_those_who_may_list_both_kinds),
+        PORT_TEST(test_a_field_is_told_after_the_object_was_read),
+        PORT_TEST(test_an_object_that_is_not_shown_ends_the_question),
         PORT_TEST(test_reviews_are_used_for_ten_seconds),
         PORT_TEST(test_reviews_of_many_tokens_make_room),
         PORT_TEST(test_reviews_that_do_not_come_end_the_question_alone),

@@ -1,6 +1,6 @@
-/* Serves questions at a port: reviews the token of each request, and makes the answer again until
+/* Serves questions: reviews the token of each request at the port, and makes the answer again until
  * the API server has said all that it depends on. */
-#include "operator/inspect_reviews.h"
+#include "operator/inspect_server.h"
 
 #include "base/repeat.h"
 #include "base/wipe.h"
@@ -10,6 +10,7 @@
 #include "net/http_server.h"
 
 #include <strings.h>
+#include <unistd.h>
 
 #define HEADER_BYTES_MAX ((size_t)64 * 1024)
 #define BODY_BYTES_MAX   ((size_t)4 * 1024) /* questions have none */
@@ -49,8 +50,8 @@ struct asker {
     size_t decision_count;
 };
 
-struct ml_inspect_reviews {
-    struct ml_inspect_reviews_opts opts;
+struct ml_inspect_server {
+    struct ml_inspect_server_opts opts;
     struct ml_http_server *server;
     struct asker *askers[ML_INSPECT_ASKERS_MAX]; /* the newest last */
     size_t asker_count;
@@ -61,11 +62,12 @@ struct ml_inspect_reviews {
 
 struct question {
     struct ml_list node;
-    struct ml_inspect_reviews *of;
+    struct ml_inspect_server *of;
     struct ml_http_exchange *exchange;
-    char *path;
+    char *path, *query; /* decoded */
     unsigned char digest[ML_SHA256_LEN];
-    struct asker *asker;         /* NULL: not reviewed yet */
+    struct asker *asker;         /* NULL: not reviewed yet, or asked at the socket */
+    struct ml_inspect_read read; /* as in inspect.h */
     struct decision *asked;      /* that the call is about; in the asker */
     struct ml_client_call *call; /* NULL: none is under way */
     struct ml_timer patience;
@@ -86,12 +88,12 @@ static void asker_unref(struct asker *self)
     free(self);
 }
 
-static int64_t now_ns(const struct ml_inspect_reviews *self)
+static int64_t now_ns(const struct ml_inspect_server *self)
 {
     return ml_clock_monotonic(ml_loop_clock(self->opts.loop));
 }
 
-static void forget_asker(struct ml_inspect_reviews *self, size_t at)
+static void forget_asker(struct ml_inspect_server *self, size_t at)
 {
     asker_unref(self->askers[at]);
     self->asker_count--;
@@ -100,7 +102,7 @@ static void forget_asker(struct ml_inspect_reviews *self, size_t at)
 }
 
 /* A reference, or NULL: the token has to be reviewed. */
-static struct asker *find_asker(struct ml_inspect_reviews *self, const unsigned char *digest)
+static struct asker *find_asker(struct ml_inspect_server *self, const unsigned char *digest)
 {
     while (self->asker_count > 0 && self->askers[0]->until_ns <= now_ns(self))
         forget_asker(self, 0);
@@ -112,7 +114,7 @@ static struct asker *find_asker(struct ml_inspect_reviews *self, const unsigned 
     return NULL;
 }
 
-static void keep_asker(struct ml_inspect_reviews *self, struct asker *asker)
+static void keep_asker(struct ml_inspect_server *self, struct asker *asker)
 {
     if (self->asker_count == ML_INSPECT_ASKERS_MAX)
         forget_asker(self, 0);
@@ -160,7 +162,12 @@ static void question_free(struct question *self)
     ml_list_remove(&self->node);
     self->of->question_count--;
     asker_unref(self->asker);
+    free(self->read.ns);
+    free(self->read.name);
+    ml_wipe_buf(&self->read.object);
+    free(self->read.err);
     free(self->path);
+    free(self->query);
     free(self);
 }
 
@@ -196,7 +203,7 @@ static void on_question_closed(void *context)
 /* The API server did not say it. */
 static void question_fail(struct question *self, const struct ml_err *err)
 {
-    struct ml_inspect_reviews *of = self->of;
+    struct ml_inspect_server *of = self->of;
     ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT;
     if (ml_repeat_failed(&of->unanswered, ml_str_of(err->message), now_ns(of)))
         ml_warn(of->opts.log, "host",
@@ -282,25 +289,61 @@ static void ask_for_decision(struct question *self, struct decision *decision)
 
 /* Makes the answer with the decisions that there are, asks for those that it lacks, and sends it
  * once there are all. */
+static void on_object_read(void *context, struct ml_str body, const struct ml_err *err)
+{
+    struct question *self = context;
+    self->call = NULL;
+    self->read.is_known = true;
+    self->read.err = err ? ml_err_dup(err) : NULL;
+    ml_buf_reserve(&self->read.object, body.len); /* in one piece, to be wiped */
+    ml_buf_append_str(&self->read.object, body);
+    question_go_on(self);
+}
+
+/* By the host's own right: the asker may get it, or the answer would not need it. */
+static void read_object(struct question *self, const struct ml_inspect_view *view)
+{
+    const struct ml_client_request request = {
+        .verb = ML_VERB_GET,
+        .kind = self->read.kind,
+        .ns = ml_str_of(self->read.ns),
+        .name = ml_str_of(self->read.name),
+        .secret = true,
+        .timeout_ms = ML_INSPECT_PATIENCE_NS / ML_NS_PER_MS,
+    };
+    self->call = ml_client_send(view->services->client, &request, on_object_read, self);
+}
+
+/* NULL for the asker of the socket, who is told all. */
+static struct decision *unknown_of(const struct question *self)
+{
+    return self->asker ? first_unknown(self->asker) : NULL;
+}
+
 static void question_go_on(struct question *self)
 {
-    struct ml_inspect_reviews *of = self->of;
+    struct ml_inspect_server *of = self->of;
     ML_AUTO(ml_buf_fini) struct ml_buf why = ML_BUF_INIT, out = ML_BUF_INIT;
-    if (!self->asker->authenticated) {
+    if (self->asker && !self->asker->authenticated) {
         question_end(self, 401, "the API server does not know this token\n");
         return;
     }
     const struct ml_inspect_asker asker = {asker_may, self->asker};
     struct ml_inspect_view view = {.ready = false};
     int status = 200;
-    if (!first_unknown(self->asker)) {
+    if (!unknown_of(self)) {
         of->opts.look(of->opts.context, &why, &view);
-        view.asker = &asker;
-        status = ml_inspect_answer(&view, self->path, &out);
+        view.asker = self->asker ? &asker : NULL;
+        view.read = &self->read;
+        status = ml_inspect_answer(&view, self->path, self->query, &out);
     }
-    struct decision *unknown = first_unknown(self->asker);
+    struct decision *unknown = unknown_of(self);
     if (unknown) {
         ask_for_decision(self, unknown);
+        return;
+    }
+    if (status == ML_INSPECT_READS) {
+        read_object(self, &view);
         return;
     }
     ml_repeat_over(&of->unanswered);
@@ -376,13 +419,14 @@ static struct ml_str token_of(const char *authorization)
     return token.len <= TOKEN_BYTES_MAX ? token : ML_STR("");
 }
 
-static void question_begin(struct ml_inspect_reviews *of, struct ml_http_exchange *exchange,
-                           struct ml_str token)
+static void question_begin(struct ml_inspect_server *of, struct ml_http_exchange *exchange,
+                           char *path, char *query, struct ml_str token)
 {
     struct question *self = ml_new(struct question);
     self->of = of;
     self->exchange = exchange;
-    self->path = ml_strdup(exchange->path);
+    self->path = path;
+    self->query = query;
     ml_sha256(token, self->digest);
     ml_list_push(&of->questions, &self->node);
     of->question_count++;
@@ -390,8 +434,8 @@ static void question_begin(struct ml_inspect_reviews *of, struct ml_http_exchang
     ml_timer_start(&self->patience, ML_INSPECT_PATIENCE_NS);
     exchange->closed = on_question_closed;
     exchange->context = self;
-    self->asker = find_asker(of, self->digest);
-    if (self->asker)
+    self->asker = of->opts.address ? find_asker(of, self->digest) : NULL;
+    if (self->asker || !of->opts.address)
         question_go_on(self);
     else
         ask_for_user(self, token);
@@ -399,18 +443,22 @@ static void question_begin(struct ml_inspect_reviews *of, struct ml_http_exchang
 
 static void handle(void *context, struct ml_http_exchange *exchange)
 {
-    struct ml_inspect_reviews *self = context;
+    struct ml_inspect_server *self = context;
     ML_AUTO_WIPE char *authorization = ml_strdup(ml_http_header(exchange, "Authorization"));
     struct ml_str token = token_of(authorization);
+    ML_AUTO_FREE char *path = ml_http_decode(exchange->path);
+    ML_AUTO_FREE char *query = ml_http_decode(exchange->query);
     ml_http_forget_header(exchange, "Authorization");
     if (strcmp(exchange->method, "GET") != 0)
         refuse(exchange, 405, "a question is asked with GET\n");
-    else if (token.len == 0)
+    else if (!path || !query)
+        refuse(exchange, 400, "the path has a NUL\n");
+    else if (self->opts.address && token.len == 0)
         refuse(exchange, 401, "expected the header Authorization: Bearer TOKEN\n");
     else if (self->question_count == ML_INSPECT_UNDER_WAY_MAX)
         refuse(exchange, 503, "too many questions are under way; ask again\n");
     else
-        question_begin(self, exchange, token);
+        question_begin(self, exchange, ml_take(&path), ml_take(&query), token);
 }
 
 static void make_refusal(void *context, int status, struct ml_http_answer *answer)
@@ -429,19 +477,32 @@ static bool is_loopback(const char *address)
     return address[0] != ':' && ml_origin_is_loopback(origin);
 }
 
-int ml_inspect_reviews_new(const struct ml_inspect_reviews_opts *opts,
-                           struct ml_inspect_reviews **out, struct ml_err *err)
+char *ml_inspect_socket(const char *pid)
 {
-    if (!is_loopback(opts->address))
+    char target[64] = "";
+    ssize_t len = readlink("/proc/self/ns/pid", target, sizeof target - 1);
+    struct ml_str ns = {target, len > 0 ? (size_t)len : 0}; /* "pid:[4026531836]" */
+    (void)ml_str_cut(&ns, '[');
+    ns = ml_str_cut(&ns, ']');
+    return ml_asprintf(ML_INSPECT_SOCKET "%s." ML_STR_FMT, pid, ML_STR_ARG(ns));
+}
+
+int ml_inspect_server_new(const struct ml_inspect_server_opts *opts, struct ml_inspect_server **out,
+                          struct ml_err *err)
+{
+    ML_AUTO_FREE char *pid = ml_asprintf("%d", (int)getpid());
+    ML_AUTO_FREE char *name = ml_inspect_socket(pid);
+    ML_AUTO_FREE char *socket = ml_asprintf("@%s", name);
+    if (opts->address && !is_loopback(opts->address))
         return ml_err_set(err, ML_EINVALID,
                           "expected an address of loopback, as in 127.0.0.1:8082: askers send "
                           "tokens in plain text, and come by kubectl's way, pods/portforward");
-    struct ml_inspect_reviews *self = ml_new(struct ml_inspect_reviews);
+    struct ml_inspect_server *self = ml_new(struct ml_inspect_server);
     self->opts = *opts;
     ml_list_init(&self->questions);
     const struct ml_http_server_opts server = {
         .loop = opts->loop,
-        .address = opts->address,
+        .address = opts->address ? opts->address : socket,
         .handle = handle,
         .context = self,
         .refusal = make_refusal,
@@ -455,7 +516,7 @@ int ml_inspect_reviews_new(const struct ml_inspect_reviews_opts *opts,
     return 0;
 }
 
-void ml_inspect_reviews_free(struct ml_inspect_reviews *self)
+void ml_inspect_server_free(struct ml_inspect_server *self)
 {
     if (!self)
         return;
@@ -466,7 +527,7 @@ void ml_inspect_reviews_free(struct ml_inspect_reviews *self)
     free(self);
 }
 
-int ml_inspect_reviews_port(const struct ml_inspect_reviews *self)
+int ml_inspect_server_port(const struct ml_inspect_server *self)
 {
     return ml_http_server_port(self->server);
 }
