@@ -14,6 +14,8 @@
 #define RUNS_SHOWN   5
 #define WRITES_SHOWN 20 /* that a run made, and that others made of the object */
 #define LEFT_OUT_MAX 16
+#define KEYS_SHOWN   200                  /* of those in trouble or active, in all */
+#define ERROR_SHOWN  256                  /* bytes of an error beside its key */
 #define TRACE_BYTES  ((size_t)256 * 1024) /* of one answer, and an entry: nobody waits for more */
 
 /* ---- texts ---- */
@@ -263,26 +265,33 @@ static void put_controller(const struct ml_controller *controller, struct ml_jso
     ml_json_end_object(writer);
 }
 
-static void answer_status(const struct ml_inspect_view *view, struct ml_buf *out)
+/* Members of the object under way. */
+static void put_status(const struct ml_inspect_view *view, struct left_out *left_out,
+                       struct ml_json_writer *writer)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf checks = ML_BUF_INIT;
     struct ml_controller *all[ML_CONTROLLERS_MAX];
+    ml_json_put_bool(writer, "leads", !view->services->standby);
+    ml_json_put_bool(writer, "ready", view->ready);
+    ml_buf_append_str(&checks, view->why);
+    ml_scripts_list_ready(view->scripts, &checks);
+    put_list(writer, "checks", ml_buf_str(&checks), '\n');
+    ml_json_key(writer, ML_STR("controllers"));
+    ml_json_begin_array(writer);
+    size_t count = ml_scripts_controllers(view->scripts, all);
+    for (size_t i = 0; i < count; i++)
+        if (shows_controller(view, all[i], left_out))
+            put_controller(all[i], writer);
+    ml_json_end_array(writer);
+}
+
+static void answer_status(const struct ml_inspect_view *view, struct ml_buf *out)
+{
     struct left_out left_out = {.count = 0};
     struct ml_json_writer writer;
     ml_json_writer_init(&writer, out);
     ml_json_begin_object(&writer);
-    ml_json_put_bool(&writer, "leads", !view->services->standby);
-    ml_json_put_bool(&writer, "ready", view->ready);
-    ml_buf_append_str(&checks, view->why);
-    ml_scripts_list_ready(view->scripts, &checks);
-    put_list(&writer, "checks", ml_buf_str(&checks), '\n');
-    ml_json_key(&writer, ML_STR("controllers"));
-    ml_json_begin_array(&writer);
-    size_t count = ml_scripts_controllers(view->scripts, all);
-    for (size_t i = 0; i < count; i++)
-        if (shows_controller(view, all[i], &left_out))
-            put_controller(all[i], &writer);
-    ml_json_end_array(&writer);
+    put_status(view, &left_out, &writer);
     put_left_out(&left_out, &writer);
     ml_json_end_object(&writer);
 }
@@ -361,19 +370,27 @@ static void describe_place(const struct ml_controller *controller, struct ml_str
         put_time(writer, "due", wall_of(controller, place.at_ns));
 }
 
-static void put_key(const struct ml_controller *controller, struct ml_str key,
+/* A controller with a live version: the members `now`, and `since` or `due`. */
+static void put_now(const struct ml_controller *controller, struct ml_str key,
                     struct ml_json_writer *writer)
 {
-    ML_AUTO(ml_buf_fini) struct ml_buf hold = ML_BUF_INIT, reads = ML_BUF_INIT;
-    const struct ml_revision *revision = ml_controller_revision_of(controller, key);
-    ml_json_begin_object(writer);
-    ml_json_put_string(writer, "controller", ml_str_of(controller->name));
-    ml_json_put_string(writer, "revision", ml_str_of(revision->declaration->revision));
+    ML_AUTO(ml_buf_fini) struct ml_buf hold = ML_BUF_INIT;
     describe_hold(controller, key, &hold);
     if (hold.len > 0)
         put_buf(writer, "now", &hold);
     else
         describe_place(controller, key, writer);
+}
+
+static void put_key(const struct ml_controller *controller, struct ml_str key,
+                    struct ml_json_writer *writer)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf reads = ML_BUF_INIT;
+    const struct ml_revision *revision = ml_controller_revision_of(controller, key);
+    ml_json_begin_object(writer);
+    ml_json_put_string(writer, "controller", ml_str_of(controller->name));
+    ml_json_put_string(writer, "revision", ml_str_of(revision->declaration->revision));
+    put_now(controller, key, writer);
     /* Without this list every change of the kinds of the script wakes the key. With it, also any
      * change of its own object but of the status. */
     if (ml_read_sets_describe(controller->read_sets, revision, key, &reads))
@@ -783,6 +800,233 @@ static int answer_trace(const struct ml_inspect_view *view, struct ml_str number
     return 200;
 }
 
+/* ---- the keys in trouble, and those that are active ---- */
+
+/* In the order in which a person looks at them. */
+enum trouble { FAILS, SLOWED, PAUSED, RUNS, AWAITS_CACHE, READY, DUE, NO_TROUBLE };
+
+static const char *const trouble_names[] = {"fails", "slowed", "paused", "runs",
+                                            "cache", "ready",  "due"};
+
+struct troubled {
+    const struct ml_controller *controller;
+    struct ml_str key; /* of a record or an object */
+    enum trouble trouble;
+    int64_t order;    /* among those of the same trouble: the least comes first */
+    int64_t failures; /* in a row */
+};
+
+/* The runs of a key that the journal has. */
+struct last_run {
+    char *id; /* "CONTROLLER KEY" */
+    size_t runs;
+    struct ml_journal_entry run; /* the last of these */
+};
+
+/* The KEYS_SHOWN of all with the most trouble, the first of them first. */
+struct ranking {
+    struct troubled best[KEYS_SHOWN + 1];
+    struct last_run last[KEYS_SHOWN];
+    size_t count, all, failing; /* shown, in all, and those in all that fail */
+    const struct ml_inspect_view *view;
+    struct left_out left_out;
+};
+
+static void ranking_fini(struct ranking *self)
+{
+    for (size_t i = 0; i < self->count; i++)
+        free(self->last[i].id);
+}
+
+static bool comes_before(const struct troubled *a, const struct troubled *b)
+{
+    if (a->trouble != b->trouble)
+        return a->trouble < b->trouble;
+    if (a->order != b->order)
+        return a->order < b->order;
+    int by_key = ml_str_cmp(a->key, b->key);
+    return by_key ? by_key < 0 : strcmp(a->controller->name, b->controller->name) < 0;
+}
+
+static void rank(struct ranking *self, const struct troubled *one)
+{
+    const struct ml_kind *kind = ml_revision_kind(one->controller->current);
+    size_t low = 0, high = self->count;
+    if (self->view->asker && !shows_kind(self->view, kind, one->key, "object", &self->left_out))
+        return;
+    self->all++;
+    self->failing += one->trouble == FAILS;
+    if (high == KEYS_SHOWN && !comes_before(one, &self->best[high - 1]))
+        return;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (comes_before(&self->best[middle], one))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    memmove(&self->best[low + 1], &self->best[low], (self->count - low) * sizeof *one);
+    self->best[low] = *one;
+    self->count = ML_MIN(self->count + 1, (size_t)KEYS_SHOWN);
+}
+
+/* Looks only at parts that the record has: most keys of a controller at rest have none of them. */
+static struct troubled trouble_of(const struct ml_controller *controller,
+                                  const struct ml_key *record)
+{
+    struct ml_workqueue_place place = {.where = ML_KEY_IDLE};
+    struct troubled one = {
+        .controller = controller, .key = ml_key_str(record), .trouble = NO_TROUBLE};
+    int64_t pause_ns = 0;
+    if (record->queued)
+        place = ml_workqueue_find(controller->queue, one.key);
+    if (record->pace)
+        pause_ns = ml_enqueue_filter_pause(controller->filter, one.key);
+    one.failures = place.failures;
+    if (record->failures)
+        one.failures = ML_MAX(one.failures, record->failures->reconcile.failures);
+    one.order = place.at_ns;
+    if (one.failures > 0) {
+        one.trouble = FAILS;
+        one.order = -one.failures;
+    } else if (pause_ns > 0) {
+        one.trouble = SLOWED;
+        one.order = -pause_ns;
+    } else if (place.where == ML_KEY_OUT) {
+        one.trouble = RUNS;
+    } else if (place.where == ML_KEY_READY) {
+        one.trouble = READY;
+    } else if (place.where == ML_KEY_DELAYED) {
+        one.trouble = DUE;
+    } else if (record->writes && !cache_shows_writes(controller, one.key)) {
+        one.trouble = AWAITS_CACHE;
+    }
+    return one;
+}
+
+/* Of objects that are paused no record has to be there. */
+static void rank_paused(const struct ml_controller *controller, struct ranking *out)
+{
+    const struct ml_shard *shard = controller->services->shard;
+    const struct ml_store *store = ml_revision_store(controller->current);
+    size_t cursor = 0;
+    for (struct ml_object *object; (object = ml_store_next(store, &cursor));) {
+        if (!ml_object_paused(object))
+            continue;
+        struct troubled one = {
+            .controller = controller, .key = ml_object_key(object), .trouble = PAUSED};
+        const struct ml_key *record = ml_keys_find(&controller->keys, one.key);
+        bool is_ranked = record && trouble_of(controller, record).trouble != NO_TROUBLE;
+        if (!is_ranked && (!shard || ml_shard_acts(shard, ml_str_of(controller->name), one.key)))
+            rank(out, &one);
+    }
+}
+
+static void rank_keys(const struct ml_controller *controller, struct ranking *out)
+{
+    ml_keys_each(&controller->keys, record)
+    {
+        struct troubled one = trouble_of(controller, record);
+        if (one.trouble != NO_TROUBLE)
+            rank(out, &one);
+    }
+    rank_paused(controller, out);
+}
+
+/* Finds the last run of each. The texts are the journal's. */
+static void find_last_runs(const struct ml_journal *journal, struct ranking *self)
+{
+    struct ml_map by_id = {0};
+    struct ml_journal_cursor cursor = {0};
+    struct ml_journal_entry entry;
+    ML_AUTO(ml_buf_fini) struct ml_buf id = ML_BUF_INIT;
+    for (size_t i = 0; i < self->count; i++) {
+        const struct troubled *one = &self->best[i];
+        struct last_run *last = &self->last[i];
+        last->id = ml_asprintf("%s " ML_STR_FMT, one->controller->name, ML_STR_ARG(one->key));
+        ml_map_put(&by_id, ml_str_of(last->id), last);
+    }
+    while (journal && ml_journal_next(journal, &cursor, &entry)) {
+        if (entry.what != ML_JOURNAL_RUN)
+            continue;
+        ml_buf_clear(&id);
+        ml_buf_append_str(&id, entry.controller);
+        ml_buf_putc(&id, ' ');
+        ml_buf_append_str(&id, entry.key);
+        struct last_run *last = ml_map_get(&by_id, ml_buf_str(&id));
+        if (!last)
+            continue;
+        last->run = entry;
+        last->runs++;
+    }
+    ml_map_fini(&by_id);
+}
+
+/* The journal forgets sooner than the controller, which knows its last failure. */
+static struct ml_str error_of(const struct troubled *one, const struct last_run *last)
+{
+    const struct ml_controller *controller = one->controller;
+    struct ml_str error = last->run.error;
+    if (last->runs == 0 && controller->failed_key && ml_str_is(one->key, controller->failed_key))
+        error = ml_str_of(controller->failed_why);
+    return ml_str_head(error, ERROR_SHOWN);
+}
+
+static void put_troubled(const struct troubled *one, const struct last_run *last,
+                         struct ml_json_writer *writer)
+{
+    ml_json_begin_object(writer);
+    ml_json_put_string(writer, "controller", ml_str_of(one->controller->name));
+    ml_json_put_string(writer, "kind", ml_str_of(ml_revision_kind(one->controller->current)->kind));
+    ml_json_put_string(writer, "name", one->key);
+    ml_json_put_string(writer, "state", ml_str_of(trouble_names[one->trouble]));
+    ml_json_put_int(writer, "failures", one->failures);
+    put_now(one->controller, one->key, writer);
+    ml_json_put_int(writer, "runs", (int64_t)last->runs);
+    if (last->runs > 0) {
+        put_time(writer, "at", last->run.at_ns);
+        put_ms(writer, "took_ms", last->run.took_ns);
+        put_ms(writer, "cpu_ms", last->run.cpu_ns);
+        put_text(writer, "result", last->run.result);
+    }
+    put_text(writer, "error", error_of(one, last));
+    ml_json_end_object(writer);
+}
+
+/* `name` empty: of all controllers. */
+static void answer_top(const struct ml_inspect_view *view, struct ml_str name, struct ml_buf *out)
+{
+    ML_AUTO_FREE struct ranking *ranking = ml_new(struct ranking);
+    const struct ml_services *services = view->services;
+    const struct ml_journal *journal = services->journal;
+    struct ml_controller *all[ML_CONTROLLERS_MAX];
+    struct ml_json_writer writer;
+    size_t count = ml_scripts_controllers(view->scripts, all);
+    ranking->view = view;
+    for (size_t i = 0; i < count; i++)
+        if (all[i]->current && (name.len == 0 || ml_str_is(name, all[i]->name)))
+            rank_keys(all[i], ranking);
+    find_last_runs(journal, ranking);
+    ml_json_writer_init(&writer, out);
+    ml_json_begin_object(&writer);
+    put_time(&writer, "at", ml_clock_wall(services->clock));
+    ml_json_put_int(&writer, "clock_ms", ml_clock_monotonic(services->clock) / ML_NS_PER_MS);
+    ml_json_put_int(&writer, "runs", (int64_t)ml_journal_runs(journal));
+    ml_json_put_int(&writer, "writes",
+                    (int64_t)(ml_journal_added(journal) - ml_journal_runs(journal)));
+    put_status(view, &ranking->left_out, &writer);
+    ml_json_put_int(&writer, "keys_in_all", (int64_t)ranking->all);
+    ml_json_put_int(&writer, "fails_in_all", (int64_t)ranking->failing);
+    ml_json_key(&writer, ML_STR("keys"));
+    ml_json_begin_array(&writer);
+    for (size_t i = 0; i < ranking->count; i++)
+        put_troubled(&ranking->best[i], &ranking->last[i], &writer);
+    ml_json_end_array(&writer);
+    put_left_out(&ranking->left_out, &writer);
+    ml_json_end_object(&writer);
+    ranking_fini(ranking);
+}
+
 int ml_inspect_answer(const struct ml_inspect_view *view, const char *path, const char *query,
                       struct ml_buf *out)
 {
@@ -792,10 +1036,16 @@ int ml_inspect_answer(const struct ml_inspect_view *view, const char *path, cons
         answer_status(view, out);
         return 200;
     }
+    if (slash.len == 0 && ml_str_is(question, "top") && rest.ptr) {
+        answer_top(view, rest, out);
+        return 200;
+    }
     if (slash.len == 0 && ml_str_is(question, "why") && rest.ptr)
         return answer_why(view, rest, query, out);
     if (slash.len == 0 && ml_str_is(question, "trace") && rest.ptr)
         return answer_trace(view, rest, out);
-    ml_buf_puts(out, "expected /status, /why/KIND/[NAMESPACE/]NAME or /trace/[NUMBER]\n");
+    ml_buf_puts(
+        out,
+        "expected /status, /top/[CONTROLLER], /why/KIND/[NAMESPACE/]NAME or /trace/[NUMBER]\n");
     return 404;
 }

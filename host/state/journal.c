@@ -20,6 +20,7 @@ struct ml_journal {
     size_t next;  /* where the next one goes */
     size_t count;
     uint64_t added; /* entries that there ever were */
+    uint64_t runs;  /* of these */
 };
 
 /* The texts of an entry, in the order in which they are kept. */
@@ -124,11 +125,17 @@ void ml_journal_add(struct ml_journal *self, const struct ml_journal_entry *entr
     self->next += len;
     self->count++;
     self->added++;
+    self->runs += copy.what == ML_JOURNAL_RUN;
 }
 
 uint64_t ml_journal_added(const struct ml_journal *self)
 {
     return self ? self->added : 0;
+}
+
+uint64_t ml_journal_runs(const struct ml_journal *self)
+{
+    return self ? self->runs : 0;
 }
 
 bool ml_journal_next(const struct ml_journal *self, struct ml_journal_cursor *cursor,

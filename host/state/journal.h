@@ -50,6 +50,8 @@ void ml_journal_add(struct ml_journal *journal, const struct ml_journal_entry *e
 
 /* How many there ever were: the number of the newest. Of NULL 0. */
 uint64_t ml_journal_added(const struct ml_journal *journal);
+/* How many of these were runs; the others were writes. Of NULL 0. */
+uint64_t ml_journal_runs(const struct ml_journal *journal);
 
 struct ml_journal_cursor {
     size_t at, count;

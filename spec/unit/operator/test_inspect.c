@@ -280,7 +280,215 @@ static void test_status_lists_controllers(void **state)
     assert_has(answer, "\"objects\":1,\"ready\":0,\"running\":0,\"waiting\":1,\"failing\":1");
 }
 
-#define INSPECT_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_journal, tear_down_journal)
+/* The caller frees it. */
+static char *top(struct world *world, const char *controller)
+{
+    ML_AUTO_FREE char *path = ml_asprintf("/top/%s", controller);
+    struct ml_buf out = ML_BUF_INIT;
+    ask_path(world, path, ML_STR(""), &out);
+    return ml_buf_take(&out);
+}
+
+/* The values of one member of the keys, one after another: "fails due due". */
+static void assert_keys(const char *answer, const char *member, const char *expected)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf all = ML_BUF_INIT;
+    for (int i = 0;; i++) {
+        ML_AUTO_FREE char *index = ml_asprintf("%d", i);
+        ML_AUTO_FREE char *text = ml_json_find_string(ml_str_of(answer), "keys", index, member,
+                                                      NULL);
+        if (!text)
+            break;
+        ml_buf_printf(&all, "%s%s", i > 0 ? " " : "", text);
+    }
+    assert_string_equal(expected, ml_buf_cstr(&all));
+}
+
+static const char *const each_in_its_way =
+    "local is = {}\n"
+    "is.t0 = function() error('\\27[31mred') end\n"
+    "is.t1 = function() return { requeue_after = 60 } end\n"
+    "is.t2 = function() return { requeue_after = 30 } end\n"
+    "is.t3 = function() return { status = { phase = 'X' } } end\n"
+    "local f = is[thing.metadata.name]\n"
+    "return f and f()\n";
+
+static void test_top_tells_the_keys_in_trouble_first(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", each_in_its_way);
+    ML_AUTO_FREE char *things = many_things();
+    world->things = things;
+    tell(world, one, NULL);
+    ML_AUTO_FREE char *answer = top(world, "");
+    assert_keys(answer, "name", "d/t0 d/t3 d/t2 d/t1");
+    assert_keys(answer, "state", "runs runs due due");
+    assert_has(answer, ",\"keys_in_all\":4,\"fails_in_all\":0,\"keys\":[");
+    assert_has(answer, "\"controllers\":[{\"controller\":\"one\",");
+    assert_at(answer, "keys", "2", "kind", "Thing");
+    assert_at(answer, "keys", "2", "now", "its last run asked to be called again");
+    assert_at(answer, "keys", "2", "due", "2023-11-14T22:13:50.000000Z");
+    assert_at(answer, "keys", "2", "result", "requeue_after");
+    for (size_t i = 0; i < world->write_count; i++)
+        if (strstr(world->writes[i]->path, "t0"))
+            fake_reply(world->writes[i], 201, "{}");
+    ml_loop_poll(world->loop);
+    ML_AUTO_FREE char *later = top(world, "one");
+    assert_keys(later, "name", "d/t0 d/t3 d/t2 d/t1");
+    assert_keys(later, "state", "fails runs due due");
+    assert_at(later, "keys", "0", "now", "it failed, and is tried again");
+    assert_at(later, "keys", "0", "due", "2023-11-14T22:13:20.005000Z");
+    assert_has(later, "\"error\":\"a.lua:5: \\u001b[31mred\"");
+    assert_at(later, "keys", "1", "now", "it runs");
+    assert_at(later, "keys", "1", "since", "2023-11-14T22:13:20.000000Z");
+    ML_AUTO_FREE char *other = top(world, "two");
+    assert_has(other, "\"keys_in_all\":0,\"fails_in_all\":0,\"keys\":[]");
+}
+
+/* A list of d/t0, d/t1 and so on. */
+static char *things_of(int count)
+{
+    struct ml_buf list = ML_BUF_INIT;
+    ml_buf_puts(&list, "{\"kind\":\"ThingList\",\"apiVersion\":\"test.dev/v1\",\"metadata\":"
+                       "{\"resourceVersion\":\"10\"},\"items\":[");
+    for (int i = 0; i < count; i++)
+        ml_buf_printf(&list,
+                      "%s{\"metadata\":{\"name\":\"t%d\",\"namespace\":\"d\",\"uid\":\"u%d\","
+                      "\"resourceVersion\":\"1\"}}",
+                      i ? "," : "", i, i);
+    ml_buf_puts(&list, "]}");
+    return ml_buf_take(&list);
+}
+
+/* Each of 250 objects is to be called again, but for the last ones, which fail. The errors are
+ * longer than what is told of them. */
+static void test_top_is_bounded(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one",
+                                    "local n = tonumber(thing.metadata.name:sub(2))\n"
+                                    "if n < 240 then return { requeue_after = 1000 - n } end\n"
+                                    "error(('é'):rep(1000))");
+    ML_AUTO_FREE char *things = things_of(250);
+    world->things = things;
+    tell(world, one, NULL);
+    accept_all(world);
+    ML_AUTO_FREE char *answer = top(world, "");
+    assert_has(answer, "\"keys_in_all\":250,\"fails_in_all\":10,");
+    assert_at(answer, "keys", "0", "name", "d/t240");
+    assert_at(answer, "keys", "9", "state", "fails");
+    assert_at(answer, "keys", "10", "name", "d/t239");
+    assert_at(answer, "keys", "199", "name", "d/t50");
+    assert_null(strstr(answer, "\"d/t49\""));
+    ML_AUTO_FREE char *error = ml_json_find_string(ml_str_of(answer), "keys", "0", "error", NULL);
+    assert_true(strlen(error) > 250 && strlen(error) <= 256);
+    assert_true(ml_str_is_utf8(ml_str_of(error)));
+}
+
+static void test_top_tells_who_failed_more_often_first(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one",
+                                    "if thing.metadata.name == 't9' then error('no luck') end");
+    ML_AUTO_FREE char *two = script("two", "local t = thing.metadata.name\n"
+                                           "if t == 't4' then error('bad luck') end\n"
+                                           "if t == 't9' then return { requeue_after = 60 } end");
+    ML_AUTO_FREE char *things = things_of(10);
+    world->things = things;
+    tell(world, one, NULL);
+    for (int i = 0; i < 4; i++) {
+        accept_all(world);
+        advance(world, ML_NS_PER_S);
+    }
+    accept_all(world);
+    tell(world, one, two);
+    accept_all(world);
+    ML_AUTO_FREE char *answer = top(world, "");
+    assert_keys(answer, "name", "d/t9 d/t4 d/t9");
+    assert_keys(answer, "controller", "one two two");
+    assert_has(answer, "\"error\":\"a.lua:4: no luck\"");
+    assert_at(answer, "keys", "1", "error", "b.lua:5: bad luck");
+    assert_at(answer, "keys", "2", "result", "requeue_after");
+    assert_has(answer, "\"state\":\"fails\",\"failures\":1,");
+    assert_null(strstr(answer, "\"state\":\"due\",\"failures\":1,"));
+    /* Nobody remembers its runs; the controller knows its last failure. */
+    ml_journal_free(world->services.journal);
+    world->services.journal = NULL;
+    ML_AUTO_FREE char *later = top(world, "one");
+    assert_at(later, "keys", "0", "error", "a.lua:4: no luck");
+    assert_has(later, "\"runs\":0,\"error\":");
+}
+
+/* The script refuses the object: it is not tried again, and waits in no queue. */
+static void test_top_tells_of_an_object_that_is_not_tried_again(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return ctx.invalid('spec.title', 'is bad')");
+    tell(world, one, NULL);
+    accept_all(world);
+    ML_AUTO_FREE char *answer = top(world, "");
+    assert_keys(answer, "state", "fails");
+    assert_at(answer, "keys", "0", "error", "is bad");
+    assert_at(answer, "keys", "0", "now", "nothing is due: a change wakes it");
+}
+
+static void test_top_tells_of_a_paused_object_and_of_the_cache(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return { status = { phase = 'ONE' } }");
+    tell(world, one, NULL);
+    fake_reply(only_write(world), 200,
+               "{\"apiVersion\":\"test.dev/v1\",\"kind\":\"Thing\",\"metadata\":{\"name\":\"a\","
+               "\"namespace\":\"d\",\"uid\":\"ua\",\"resourceVersion\":\"11\"},"
+               "\"status\":{\"phase\":\"ONE\"}}");
+    ml_loop_poll(world->loop);
+    ML_AUTO_FREE char *behind = top(world, "");
+    assert_keys(behind, "state", "cache");
+    assert_at(behind, "keys", "0", "now", "it waits until the cache shows what its last run wrote");
+    change(world, 12, "X", ",\"annotations\":{\"moonloop.dev/paused\":\"true\"}");
+    accept_all(world);
+    ML_AUTO_FREE char *paused = top(world, "");
+    assert_keys(paused, "state", "paused");
+    assert_at(paused, "keys", "0", "now", "it is paused, by its annotation moonloop.dev/paused");
+}
+
+/* Somebody else sets the same field to another value, again and again. */
+static void test_top_tells_of_a_slowed_object(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script(
+        "one", "local _ = thing.status.phase\nreturn { status = { phase = 'ONE' } }");
+    tell(world, one, NULL);
+    for (int version = 11; version < 31 && world->write_count > 0; version += 2) {
+        struct fake_call *write = world->writes[0];
+        world->write_count = 0;
+        accept(world, write, version, "ONE");
+        ML_AUTO_FREE char *event = ml_asprintf(
+            "{\"type\":\"MODIFIED\",\"object\":{\"apiVersion\":\"test.dev/v1\",\"kind\":"
+            "\"Thing\",\"metadata\":{\"name\":\"a\",\"namespace\":\"d\",\"uid\":\"ua\","
+            "\"resourceVersion\":\"%d\"},\"status\":{\"phase\":\"TWO\"}}}\n",
+            version + 1);
+        assert_true(fake_piece(world->watch, event));
+        ml_loop_poll(world->loop);
+    }
+    ML_AUTO_FREE char *answer = top(world, "");
+    assert_keys(answer, "state", "slowed");
+    assert_at(answer, "keys", "0", "now",
+              "it is slowed, as it wakes itself or fights with somebody else");
+}
+
+static void test_top_counts_runs_and_writes(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return { status = { phase = 'ONE' } }");
+    ML_AUTO_FREE char *before = top(world, "");
+    assert_has(before, "\"clock_ms\":");
+    assert_has(before, "\"runs\":0,\"writes\":0,\"leads\":true,\"ready\":false,");
+    tell(world, one, NULL);
+    accept(world, only_write(world), 11, "ONE");
+    ML_AUTO_FREE char *after = top(world, "");
+    assert_has(after, "\"runs\":1,\"writes\":1,\"leads\"");
+}
 
 /* ---- one field ---- */
 
@@ -408,6 +616,8 @@ static void test_why_says_when_the_object_cannot_be_read(void **state)
                      ask_field(world, "/why/Part/d/p", "spec", "{\"metadata\":3}", NULL, &out));
 }
 
+#define INSPECT_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_journal, tear_down_journal)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -421,6 +631,13 @@ int main(void)
         INSPECT_TEST(test_trace_tells_what_came_after_an_entry),
         INSPECT_TEST(test_trace_counts_what_it_cannot_tell),
         INSPECT_TEST(test_status_lists_controllers),
+        INSPECT_TEST(test_top_tells_the_keys_in_trouble_first),
+        INSPECT_TEST(test_top_is_bounded),
+        INSPECT_TEST(test_top_tells_who_failed_more_often_first),
+        INSPECT_TEST(test_top_tells_of_an_object_that_is_not_tried_again),
+        INSPECT_TEST(test_top_tells_of_a_paused_object_and_of_the_cache),
+        INSPECT_TEST(test_top_tells_of_a_slowed_object),
+        INSPECT_TEST(test_top_counts_runs_and_writes),
         INSPECT_TEST(test_why_names_the_managers_of_a_field),
         INSPECT_TEST(test_why_shows_no_value_of_a_field),
         INSPECT_TEST(test_why_says_when_the_object_cannot_be_read),

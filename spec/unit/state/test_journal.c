@@ -55,6 +55,8 @@ static void test_journal_gives_back_what_was_added(void **state)
     assert_true(ml_str_is(out.name, "default/a-0"));
     assert_true(ml_str_is(out.place, "site.lua:3"));
     assert_int_equal(0, out.revision.len);
+    assert_int_equal(2, ml_journal_added(journal));
+    assert_int_equal(1, ml_journal_runs(journal));
     assert_true(ml_journal_next(journal, &cursor, &out));
     assert_int_equal(ML_JOURNAL_RUN, out.what);
     assert_true(ml_str_is(out.controller, "site"));
