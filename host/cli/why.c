@@ -1,9 +1,10 @@
 /* moonloop status, why and trace: they ask a running host (ask.h), and print its answer. */
+#include "cli/why.h"
+
 #include "base/clock.h"
 #include "base/escape.h"
 #include "cli/ask.h"
 #include "cli/command.h"
-#include "codec/json.h"
 #include "include/moonloop.h"
 
 #include <stdio.h>
@@ -19,19 +20,13 @@ struct values {
 
 /* ---- printing ---- */
 
-/* Steps through the objects of a list; `reader` is initialized at the first call. */
-struct items {
-    struct ml_json_reader reader;
-    bool begun;
-};
-
-static void items_fini(struct items *self)
+void ml_answer_items_fini(struct ml_answer_items *self)
 {
     if (self->begun)
         ml_json_reader_fini(&self->reader);
 }
 
-static bool items_next(struct items *self, struct ml_str list, struct ml_str *out)
+bool ml_answer_items_next(struct ml_answer_items *self, struct ml_str list, struct ml_str *out)
 {
     if (!self->begun) {
         self->begun = true;
@@ -43,15 +38,14 @@ static bool items_next(struct items *self, struct ml_str list, struct ml_str *ou
     return out->len > 0;
 }
 
-static struct ml_str list_of(struct ml_str answer, const char *key)
+struct ml_str ml_answer_list(struct ml_str answer, const char *key)
 {
     struct ml_str list = {"[]", 2};
     (void)ml_json_find(answer, &list, key, NULL);
     return list;
 }
 
-/* A member as text, or `otherwise`. The caller frees it. */
-static char *text_of(struct ml_str object, const char *key, const char *otherwise)
+char *ml_answer_text(struct ml_str object, const char *key, const char *otherwise)
 {
     struct ml_str raw;
     char *text = ml_json_find_string(object, key, NULL);
@@ -75,132 +69,148 @@ static void append_trial(struct ml_str controller, struct ml_buf *line)
     struct ml_str trial;
     if (!ml_json_find(controller, &trial, "trial", NULL))
         return;
-    ML_AUTO_FREE char *revision = text_of(trial, "revision", "");
-    ML_AUTO_FREE char *objects = text_of(trial, "objects", "0");
-    ML_AUTO_FREE char *of = text_of(trial, "of", "0");
+    ML_AUTO_FREE char *revision = ml_answer_text(trial, "revision", "");
+    ML_AUTO_FREE char *objects = ml_answer_text(trial, "objects", "0");
+    ML_AUTO_FREE char *of = ml_answer_text(trial, "of", "0");
     ml_buf_printf(line, "  %s on trial: %s of %s objects", revision, objects, of);
 }
 
-static void print_status(struct ml_str answer)
+void ml_status_append_controllers(struct ml_str answer, struct ml_buf *out)
 {
     static const char *const columns[] = {"controller", "revision", "kind",    "objects",
                                           "ready",      "running",  "waiting", "failing"};
-    ML_AUTO_FREE char *leads = text_of(answer, "leads", "false");
-    ML_AUTO_FREE char *ready = text_of(answer, "ready", "false");
-    ML_AUTO(items_fini) struct items checks = {0}, controllers = {0};
+    static const int widths[] = {-20, -9, -16, 8, 8, 8, 8, 8};
+    ML_AUTO(ml_answer_items_fini) struct ml_answer_items controllers = {0};
     struct ml_str one;
-    ml_print_line(stdout, "%s, %s", strcmp(ready, "true") == 0 ? "ready" : "not ready",
-                  strcmp(leads, "true") == 0 ? "reconciles" : "stands by: another replica leads");
-    while (items_next(&checks, list_of(answer, "checks"), &one)) {
+    ml_append_line(out, "%-20s %-9s %-16s %8s %8s %8s %8s %8s", "CONTROLLER", "REVISION", "KIND",
+                   "OBJECTS", "READY", "RUNNING", "WAITING", "FAILING");
+    while (ml_answer_items_next(&controllers, ml_answer_list(answer, "controllers"), &one)) {
         ML_AUTO(ml_buf_fini) struct ml_buf line = ML_BUF_INIT;
-        append_string(&line, one);
-        ml_print_line(stdout, "  %s", ml_buf_cstr(&line));
-    }
-    ml_print_line(stdout, "%-20s %-9s %-16s %8s %8s %8s %8s %8s", "CONTROLLER", "REVISION", "KIND",
-                  "OBJECTS", "READY", "RUNNING", "WAITING", "FAILING");
-    while (items_next(&controllers, list_of(answer, "controllers"), &one)) {
-        ML_AUTO(ml_buf_fini) struct ml_buf line = ML_BUF_INIT;
-        static const int widths[] = {-20, -9, -16, 8, 8, 8, 8, 8};
         for (size_t i = 0; i < ML_COUNT(columns); i++) {
-            ML_AUTO_FREE char *text = text_of(one, columns[i], "-");
+            ML_AUTO_FREE char *text = ml_answer_text(one, columns[i], "-");
             ml_buf_printf(&line, "%s%*s", i > 0 ? " " : "", widths[i], text);
         }
-        ML_AUTO_FREE char *rests = text_of(one, "rests", "");
+        ML_AUTO_FREE char *rests = ml_answer_text(one, "rests", "");
         append_trial(one, &line);
-        ml_print_line(stdout, "%s%s%s", ml_buf_cstr(&line), *rests ? "  " : "", rests);
+        ml_append_line(out, "%s%s%s", ml_buf_cstr(&line), *rests ? "  " : "", rests);
     }
 }
 
-static void print_key(struct ml_str controller)
+static void append_status(struct ml_str answer, struct ml_buf *out)
 {
-    ML_AUTO_FREE char *name = text_of(controller, "controller", "");
-    ML_AUTO_FREE char *revision = text_of(controller, "revision", "");
-    ML_AUTO_FREE char *now = text_of(controller, "now", "");
-    ML_AUTO_FREE char *since = text_of(controller, "since", "");
-    ML_AUTO_FREE char *due = text_of(controller, "due", "");
+    ML_AUTO_FREE char *leads = ml_answer_text(answer, "leads", "false");
+    ML_AUTO_FREE char *ready = ml_answer_text(answer, "ready", "false");
+    ML_AUTO(ml_answer_items_fini) struct ml_answer_items checks = {0};
+    struct ml_str one;
+    ml_append_line(out, "%s, %s", strcmp(ready, "true") == 0 ? "ready" : "not ready",
+                   strcmp(leads, "true") == 0 ? "reconciles" : "stands by: another replica leads");
+    while (ml_answer_items_next(&checks, ml_answer_list(answer, "checks"), &one)) {
+        ML_AUTO(ml_buf_fini) struct ml_buf line = ML_BUF_INIT;
+        append_string(&line, one);
+        ml_append_line(out, "  %s", ml_buf_cstr(&line));
+    }
+    ml_status_append_controllers(answer, out);
+}
+
+static void append_key(struct ml_str controller, struct ml_buf *out)
+{
+    ML_AUTO_FREE char *name = ml_answer_text(controller, "controller", "");
+    ML_AUTO_FREE char *revision = ml_answer_text(controller, "revision", "");
+    ML_AUTO_FREE char *now = ml_answer_text(controller, "now", "");
+    ML_AUTO_FREE char *since = ml_answer_text(controller, "since", "");
+    ML_AUTO_FREE char *due = ml_answer_text(controller, "due", "");
     ML_AUTO(ml_buf_fini) struct ml_buf line = ML_BUF_INIT;
-    ML_AUTO(items_fini) struct items reads = {0};
+    ML_AUTO(ml_answer_items_fini) struct ml_answer_items reads = {0};
     struct ml_str one;
     ml_buf_printf(&line, "controller %s, revision %s: %s", name, revision, now);
     if (*since || *due)
         ml_buf_printf(&line, "%s" TIME_FMT, *due ? ", at " : ", since ", *due ? due : since);
-    ml_print_line(stdout, "%s", ml_buf_cstr(&line));
+    ml_append_line(out, "%s", ml_buf_cstr(&line));
     ml_buf_clear(&line);
-    while (items_next(&reads, list_of(controller, "reads"), &one)) {
+    while (ml_answer_items_next(&reads, ml_answer_list(controller, "reads"), &one)) {
         ml_buf_puts(&line, line.len > 0 ? ", " : "");
         append_string(&line, one);
     }
     if (line.len > 0)
-        ml_print_line(stdout, "  changes that wake it: of its own spec and metadata; and of %s",
-                      ml_buf_cstr(&line));
+        ml_append_line(out, "  changes that wake it: of its own spec and metadata; and of %s",
+                       ml_buf_cstr(&line));
 }
 
 /* `key`: of the object; NULL where it is known. */
-static void print_run_of(struct ml_str run, const char *key)
+static void append_run_of(struct ml_str run, const char *key, struct ml_buf *out)
 {
-    ML_AUTO_FREE char *at = text_of(run, "at", "");
-    ML_AUTO_FREE char *controller = text_of(run, "controller", "");
-    ML_AUTO_FREE char *revision = text_of(run, "revision", "");
-    ML_AUTO_FREE char *cause = text_of(run, "cause", "not known");
-    ML_AUTO_FREE char *waited = text_of(run, "waited_ms", "0");
-    ML_AUTO_FREE char *took = text_of(run, "took_ms", "0");
-    ML_AUTO_FREE char *cpu = text_of(run, "cpu_ms", "0");
-    ML_AUTO_FREE char *result = text_of(run, "result", "");
-    ML_AUTO_FREE char *error = text_of(run, "error", "");
-    ml_print_line(stdout, "  " TIME_FMT "  %s %s%s%s: %s%s%s", at, controller, revision,
-                  key ? " for " : "", key ? key : "", result, *error ? ": " : "", error);
-    ml_print_line(stdout, "    because of: %s; waited %s ms, took %s ms, of that %s ms of CPU",
-                  cause, waited, took, cpu);
+    ML_AUTO_FREE char *at = ml_answer_text(run, "at", "");
+    ML_AUTO_FREE char *controller = ml_answer_text(run, "controller", "");
+    ML_AUTO_FREE char *revision = ml_answer_text(run, "revision", "");
+    ML_AUTO_FREE char *cause = ml_answer_text(run, "cause", "not known");
+    ML_AUTO_FREE char *waited = ml_answer_text(run, "waited_ms", "0");
+    ML_AUTO_FREE char *took = ml_answer_text(run, "took_ms", "0");
+    ML_AUTO_FREE char *cpu = ml_answer_text(run, "cpu_ms", "0");
+    ML_AUTO_FREE char *result = ml_answer_text(run, "result", "");
+    ML_AUTO_FREE char *error = ml_answer_text(run, "error", "");
+    ml_append_line(out, "  " TIME_FMT "  %s %s%s%s: %s%s%s", at, controller, revision,
+                   key ? " for " : "", key ? key : "", result, *error ? ": " : "", error);
+    ml_append_line(out, "    because of: %s; waited %s ms, took %s ms, of that %s ms of CPU", cause,
+                   waited, took, cpu);
 }
 
-static void print_run(struct ml_str run)
+static void append_run(struct ml_str run, struct ml_buf *out)
 {
-    print_run_of(run, NULL);
+    append_run_of(run, NULL, out);
 }
 
-static void print_write(struct ml_str write)
+static void append_write(struct ml_str write, struct ml_buf *out)
 {
-    ML_AUTO_FREE char *at = text_of(write, "at", "");
-    ML_AUTO_FREE char *controller = text_of(write, "controller", "");
-    ML_AUTO_FREE char *key = text_of(write, "for", "");
-    ML_AUTO_FREE char *verb = text_of(write, "verb", "");
-    ML_AUTO_FREE char *kind = text_of(write, "kind", "");
-    ML_AUTO_FREE char *name = text_of(write, "name", "");
-    ML_AUTO_FREE char *place = text_of(write, "place", "");
-    ML_AUTO_FREE char *error = text_of(write, "error", "");
-    ml_print_line(stdout, "  " TIME_FMT "  %s %s %s, by %s for %s%s%s%s%s", at, verb, kind, name,
-                  controller, key, *place ? ", " : "", place, *error ? ": " : "", error);
+    ML_AUTO_FREE char *at = ml_answer_text(write, "at", "");
+    ML_AUTO_FREE char *controller = ml_answer_text(write, "controller", "");
+    ML_AUTO_FREE char *key = ml_answer_text(write, "for", "");
+    ML_AUTO_FREE char *verb = ml_answer_text(write, "verb", "");
+    ML_AUTO_FREE char *kind = ml_answer_text(write, "kind", "");
+    ML_AUTO_FREE char *name = ml_answer_text(write, "name", "");
+    ML_AUTO_FREE char *place = ml_answer_text(write, "place", "");
+    ML_AUTO_FREE char *error = ml_answer_text(write, "error", "");
+    ml_append_line(out, "  " TIME_FMT "  %s %s %s, by %s for %s%s%s%s%s", at, verb, kind, name,
+                   controller, key, *place ? ", " : "", place, *error ? ": " : "", error);
 }
 
-static void print_list(struct ml_str answer, const char *key, const char *title,
-                       void (*print)(struct ml_str one))
+static void append_list(struct ml_str answer, const char *key, const char *title,
+                        void (*append)(struct ml_str one, struct ml_buf *out), struct ml_buf *out)
 {
-    ML_AUTO(items_fini) struct items items = {0};
+    ML_AUTO(ml_answer_items_fini) struct ml_answer_items items = {0};
     struct ml_str one;
-    for (bool first = true; items_next(&items, list_of(answer, key), &one); first = false) {
+    for (bool first = true; ml_answer_items_next(&items, ml_answer_list(answer, key), &one);
+         first = false) {
         if (first && title)
-            ml_print_line(stdout, "%s", title);
-        print(one);
+            ml_append_line(out, "%s", title);
+        append(one, out);
     }
 }
 
-static void print_why(struct ml_str answer)
+void ml_why_append(struct ml_str answer, struct ml_buf *out)
 {
-    ML_AUTO_FREE char *kind = text_of(answer, "kind", "");
-    ML_AUTO_FREE char *name = text_of(answer, "name", "");
-    ml_print_line(stdout, "%s %s", kind, name);
-    if (ml_str_is(list_of(answer, "controllers"), "[]"))
-        ml_print_line(stdout, "no controller of this host reconciles %s", kind);
-    print_list(answer, "controllers", NULL, print_key);
-    print_list(answer, "runs", "last runs:", print_run);
-    print_list(answer, "writes", "last writes of these runs, and of this object:", print_write);
+    ML_AUTO_FREE char *kind = ml_answer_text(answer, "kind", "");
+    ML_AUTO_FREE char *name = ml_answer_text(answer, "name", "");
+    ml_append_line(out, "%s %s", kind, name);
+    if (ml_str_is(ml_answer_list(answer, "controllers"), "[]"))
+        ml_append_line(out, "no controller of this host reconciles %s", kind);
+    append_list(answer, "controllers", NULL, append_key, out);
+    append_list(answer, "runs", "last runs:", append_run, out);
+    append_list(answer, "writes", "last writes of these runs, and of this object:", append_write,
+                out);
+}
+
+/* Its lines are escaped. Empties it. */
+static void print_text(struct ml_buf *text)
+{
+    fputs(ml_buf_cstr(text), stdout);
+    ml_buf_clear(text);
 }
 
 /* Is the entry of a run for this object, or of a write in one? NULL: of any. */
 static bool is_wanted(struct ml_str entry, const char *controller, const char *key)
 {
-    ML_AUTO_FREE char *by = text_of(entry, "controller", "");
-    ML_AUTO_FREE char *of = text_of(entry, "for", "");
+    ML_AUTO_FREE char *by = ml_answer_text(entry, "controller", "");
+    ML_AUTO_FREE char *of = ml_answer_text(entry, "for", "");
     return (!controller || strcmp(by, controller) == 0) && (!key || strcmp(of, key) == 0);
 }
 
@@ -209,24 +219,26 @@ static void print_trace(struct ml_str answer, const struct values *values)
     const char *const *words = values->words.values;
     const char *controller = values->words.count > 0 ? words[0] : NULL;
     const char *wanted = values->words.count > 1 ? words[1] : NULL;
-    ML_AUTO_FREE char *missed = text_of(answer, "missed", "0");
-    ML_AUTO(items_fini) struct items entries = {0};
+    ML_AUTO_FREE char *missed = ml_answer_text(answer, "missed", "0");
+    ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT;
+    ML_AUTO(ml_answer_items_fini) struct ml_answer_items entries = {0};
     struct ml_str one, run, write;
     if (strcmp(missed, "0") != 0)
         ml_print_line(stderr, "%s entries were missed: the host does more than is kept", missed);
-    while (items_next(&entries, list_of(answer, "entries"), &one)) {
+    while (ml_answer_items_next(&entries, ml_answer_list(answer, "entries"), &one)) {
         bool is_run = ml_json_find(one, &run, "run", NULL);
         if (!is_run && !ml_json_find(one, &write, "write", NULL))
             continue;
         if (!is_wanted(is_run ? run : write, controller, wanted))
             continue;
-        ML_AUTO_FREE char *key = text_of(is_run ? run : write, "for", "");
+        ML_AUTO_FREE char *key = ml_answer_text(is_run ? run : write, "for", "");
         if (values->output)
             printf(ML_STR_FMT "\n", ML_STR_ARG(one));
         else if (is_run)
-            print_run_of(run, key);
+            append_run_of(run, key, &text);
         else
-            print_write(write);
+            append_write(write, &text);
+        print_text(&text);
     }
 }
 
@@ -247,9 +259,10 @@ static int exit_code(const struct ml_err *err)
 }
 
 static int ask_and_print(const struct values *values, struct ml_str path,
-                         void (*print)(struct ml_str answer), struct ml_err *err)
+                         void (*append)(struct ml_str answer, struct ml_buf *out),
+                         struct ml_err *err)
 {
-    ML_AUTO(ml_buf_fini) struct ml_buf answer = ML_BUF_INIT;
+    ML_AUTO(ml_buf_fini) struct ml_buf answer = ML_BUF_INIT, text = ML_BUF_INIT;
     ML_AUTO_FREE char *pid = NULL;
     int code = check_output(values, err);
     if (code != MOONLOOP_EXIT_OK)
@@ -259,14 +272,15 @@ static int ask_and_print(const struct values *values, struct ml_str path,
     if (values->output)
         printf(ML_STR_FMT "\n", ML_STR_ARG(ml_buf_str(&answer)));
     else
-        print(ml_buf_str(&answer));
+        append(ml_buf_str(&answer), &text);
+    print_text(&text);
     return MOONLOOP_EXIT_OK;
 }
 
 static int run_status(void *values, char **argv, struct ml_err *err)
 {
     (void)argv;
-    return ask_and_print(values, ML_STR("/status"), print_status, err);
+    return ask_and_print(values, ML_STR("/status"), append_status, err);
 }
 
 /* Is it part of a kind's or an object's name? It stands in the path of a request. */
@@ -276,20 +290,26 @@ static bool is_name(const char *text)
                                       "0123456789.-_:/")] == '\0';
 }
 
+char *ml_why_path(const char *kind, const char *name)
+{
+    if (!is_name(kind) || strchr(kind, '/') || !is_name(name))
+        return NULL;
+    return ml_asprintf("/why/%s/%s", kind, name);
+}
+
 static int run_why(void *values, char **argv, struct ml_err *err)
 {
     const struct values *given = values;
     const char *const *words = given->words.values;
     (void)argv;
-    if (given->words.count != 2 || !is_name(words[0]) || !is_name(words[1]) ||
-        strchr(words[0], '/')) {
+    ML_AUTO_FREE char *path = given->words.count == 2 ? ml_why_path(words[0], words[1]) : NULL;
+    if (!path) {
         ml_err_set(err, ML_EINVALID,
                    "expected a kind and an object: moonloop why At default/example-at; or, of a "
                    "kind without namespaces, moonloop why Tenant acme");
         return MOONLOOP_EXIT_USAGE;
     }
-    ML_AUTO_FREE char *path = ml_asprintf("/why/%s/%s", words[0], words[1]);
-    return ask_and_print(values, ml_str_of(path), print_why, err);
+    return ask_and_print(values, ml_str_of(path), ml_why_append, err);
 }
 
 /* Prints what the host did since the entry `*next`, which becomes that of the next call. Returns
@@ -301,10 +321,10 @@ static int trace_once(const struct values *values, const char *pid, char **next,
     if (ml_ask(pid, ml_str_of(path), &answer, err) < 0)
         return err->kind;
     free(*next);
-    *next = text_of(ml_buf_str(&answer), "next", "");
+    *next = ml_answer_text(ml_buf_str(&answer), "next", "");
     print_trace(ml_buf_str(&answer), values);
     fflush(stdout);
-    ML_AUTO_FREE char *more = text_of(ml_buf_str(&answer), "more", "false");
+    ML_AUTO_FREE char *more = ml_answer_text(ml_buf_str(&answer), "more", "false");
     return strcmp(more, "true") == 0;
 }
 
