@@ -36,6 +36,7 @@ int main(int argc, char **argv)
         &ml_command_pause,
         &ml_command_retry,
         &ml_command_status,
+        &ml_command_top,
         &ml_command_why,
         &ml_command_trace,
     };

@@ -64,6 +64,7 @@ extern const struct ml_command ml_command_rollback;
 extern const struct ml_command ml_command_pause;
 extern const struct ml_command ml_command_retry;
 extern const struct ml_command ml_command_status;
+extern const struct ml_command ml_command_top;
 extern const struct ml_command ml_command_why;
 extern const struct ml_command ml_command_trace;
 

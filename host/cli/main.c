@@ -4,7 +4,7 @@
 static const struct ml_command *const commands[] = {
     &ml_command_run,      &ml_command_check, &ml_command_plan,  &ml_command_snapshot,
     &ml_command_rollback, &ml_command_pause, &ml_command_retry, &ml_command_status,
-    &ml_command_why,      &ml_command_trace,
+    &ml_command_top,      &ml_command_why,   &ml_command_trace,
 };
 
 int main(int argc, char **argv)
