@@ -58,7 +58,7 @@ struct ml_top {
     char *check; /* the first that is not passed; NULL: all are */
     int64_t runs, writes, clock_ms;
     double runs_per_s, writes_per_s; /* below 0: not known yet */
-    int64_t keys_in_all, fails_in_all;
+    int64_t keys_in_all, fails_of_host;
     int64_t objects_cached, keys_ready;
     char *controllers[CONTROLLERS_MAX];
     size_t controller_count;
@@ -283,7 +283,7 @@ static void take_objects(struct ml_top *self, struct ml_str answer)
     self->ready = is_true(answer, "ready");
     self->leads = is_true(answer, "leads");
     self->keys_in_all = number_of(answer, "keys_in_all");
-    self->fails_in_all = number_of(answer, "fails_in_all");
+    self->fails_of_host = number_of(answer, "fails_of_host");
     read_checks(self, answer);
     read_controllers(self, answer);
     read_objects(self, answer, at_ns);
@@ -305,8 +305,9 @@ void ml_top_path(const struct ml_top *self, struct ml_buf *out)
 {
     if (self->view == VIEW_WHY)
         ml_buf_puts(out, self->why);
-    else
-        ml_buf_printf(out, "/top/%s", self->filter ? self->filter : "");
+    else /* the objects of one with an odd name are found among all */
+        ml_buf_printf(out, "/top/%s",
+                      self->filter && ml_answer_is_name(self->filter) ? self->filter : "");
 }
 
 bool ml_top_refreshes(const struct ml_top *self)
@@ -565,7 +566,7 @@ static void draw_header(const struct ml_top *self, struct screen *to)
     put_text(to,
              "controllers %zu, objects %" PRId64 ", failing %" PRId64 ", queued %" PRId64
              ", runs/s %s, writes/s %s",
-             self->controller_count, self->objects_cached, self->fails_in_all, self->keys_ready,
+             self->controller_count, self->objects_cached, self->fails_of_host, self->keys_ready,
              runs, writes);
 }
 

@@ -283,8 +283,7 @@ static int run_status(void *values, char **argv, struct ml_err *err)
     return ask_and_print(values, ML_STR("/status"), append_status, err);
 }
 
-/* Is it part of a kind's or an object's name? It stands in the path of a request. */
-static bool is_name(const char *text)
+bool ml_answer_is_name(const char *text)
 {
     return *text && text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                       "0123456789.-_:/")] == '\0';
@@ -292,7 +291,7 @@ static bool is_name(const char *text)
 
 char *ml_why_path(const char *kind, const char *name)
 {
-    if (!is_name(kind) || strchr(kind, '/') || !is_name(name))
+    if (!ml_answer_is_name(kind) || strchr(kind, '/') || !ml_answer_is_name(name))
         return NULL;
     return ml_asprintf("/why/%s/%s", kind, name);
 }

@@ -26,6 +26,9 @@ char *ml_answer_text(struct ml_str object, const char *key, const char *otherwis
 /* Appends the controllers of an answer to /status or /top as a table, with a line of headings. */
 void ml_status_append_controllers(struct ml_str answer, struct ml_buf *out);
 
+/* May it stand in the path of a question, as the name of a kind, an object or a controller? */
+bool ml_answer_is_name(const char *text);
+
 /* The path of the question why; NULL: these are no names. The caller frees it. `name`: "a", or
  * "default/a". */
 char *ml_why_path(const char *kind, const char *name);

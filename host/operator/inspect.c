@@ -827,7 +827,7 @@ struct last_run {
 struct ranking {
     struct troubled best[KEYS_SHOWN + 1];
     struct last_run last[KEYS_SHOWN];
-    size_t count, all, failing; /* shown, in all, and those in all that fail */
+    size_t count, all, failing; /* told, in all, and those of the host that fail */
     const struct ml_inspect_view *view;
     struct left_out left_out;
 };
@@ -850,12 +850,8 @@ static bool comes_before(const struct troubled *a, const struct troubled *b)
 
 static void rank(struct ranking *self, const struct troubled *one)
 {
-    const struct ml_kind *kind = ml_revision_kind(one->controller->current);
     size_t low = 0, high = self->count;
-    if (self->view->asker && !shows_kind(self->view, kind, one->key, "object", &self->left_out))
-        return;
     self->all++;
-    self->failing += one->trouble == FAILS;
     if (high == KEYS_SHOWN && !comes_before(one, &self->best[high - 1]))
         return;
     while (low < high) {
@@ -868,6 +864,12 @@ static void rank(struct ranking *self, const struct troubled *one)
     memmove(&self->best[low + 1], &self->best[low], (self->count - low) * sizeof *one);
     self->best[low] = *one;
     self->count = ML_MIN(self->count + 1, (size_t)KEYS_SHOWN);
+}
+
+static bool shows_key(struct ranking *self, const struct troubled *one)
+{
+    const struct ml_kind *kind = ml_revision_kind(one->controller->current);
+    return !self->view->asker || shows_kind(self->view, kind, one->key, "object", &self->left_out);
 }
 
 /* Looks only at parts that the record has: most keys of a controller at rest have none of them. */
@@ -917,20 +919,26 @@ static void rank_paused(const struct ml_controller *controller, struct ranking *
             .controller = controller, .key = ml_object_key(object), .trouble = PAUSED};
         const struct ml_key *record = ml_keys_find(&controller->keys, one.key);
         bool is_ranked = record && trouble_of(controller, record).trouble != NO_TROUBLE;
-        if (!is_ranked && (!shard || ml_shard_acts(shard, ml_str_of(controller->name), one.key)))
+        if (!is_ranked && shows_key(out, &one) &&
+            (!shard || ml_shard_acts(shard, ml_str_of(controller->name), one.key)))
             rank(out, &one);
     }
 }
 
-static void rank_keys(const struct ml_controller *controller, struct ranking *out)
+/* `chosen`: its keys are told. Of other controllers those that fail are counted. */
+static void rank_keys(const struct ml_controller *controller, bool chosen, struct ranking *out)
 {
     ml_keys_each(&controller->keys, record)
     {
         struct troubled one = trouble_of(controller, record);
-        if (one.trouble != NO_TROUBLE)
+        if (one.trouble == NO_TROUBLE || !shows_key(out, &one))
+            continue;
+        out->failing += one.trouble == FAILS;
+        if (chosen)
             rank(out, &one);
     }
-    rank_paused(controller, out);
+    if (chosen)
+        rank_paused(controller, out);
 }
 
 /* Finds the last run of each. The texts are the journal's. */
@@ -1004,8 +1012,8 @@ static void answer_top(const struct ml_inspect_view *view, struct ml_str name, s
     size_t count = ml_scripts_controllers(view->scripts, all);
     ranking->view = view;
     for (size_t i = 0; i < count; i++)
-        if (all[i]->current && (name.len == 0 || ml_str_is(name, all[i]->name)))
-            rank_keys(all[i], ranking);
+        if (all[i]->current)
+            rank_keys(all[i], name.len == 0 || ml_str_is(name, all[i]->name), ranking);
     find_last_runs(journal, ranking);
     ml_json_writer_init(&writer, out);
     ml_json_begin_object(&writer);
@@ -1016,7 +1024,7 @@ static void answer_top(const struct ml_inspect_view *view, struct ml_str name, s
                     (int64_t)(ml_journal_added(journal) - ml_journal_runs(journal)));
     put_status(view, &ranking->left_out, &writer);
     ml_json_put_int(&writer, "keys_in_all", (int64_t)ranking->all);
-    ml_json_put_int(&writer, "fails_in_all", (int64_t)ranking->failing);
+    ml_json_put_int(&writer, "fails_of_host", (int64_t)ranking->failing);
     ml_json_key(&writer, ML_STR("keys"));
     ml_json_begin_array(&writer);
     for (size_t i = 0; i < ranking->count; i++)

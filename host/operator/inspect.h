@@ -5,13 +5,13 @@
  * - /status: {"leads":true,"ready":true,"checks":["[+]site.lua ok: …"],"controllers":[…]}
  * - /top/ and /top/CONTROLLER: that, and the keys of all controllers, or of one, that are in
  * trouble or active, at most 200, by trouble: {…,"at":TIME,"clock_ms":N,"runs":N,"writes":N,
- *   "keys_in_all":N,"fails_in_all":N,"keys":[{"controller":…,"kind":…,"name":…,"state":…,
+ *   "keys_in_all":N,"fails_of_host":N,"keys":[{"controller":…,"kind":…,"name":…,"state":…,
  *   "failures":N,"now":…,"runs":N,"at":…,"took_ms":…,"cpu_ms":…,"result":…,"error":…}]}.
  *   `clock_ms` is monotonic; `runs` and `writes` were made since the start, and those of a key are
  *   what the journal has. `state` is fails, slowed, paused, runs, cache (it waits for the cache),
  *   ready or due, in this order; in one state those come first that fail more often, pause or wait
  *   longer, or are due sooner. A key that fails and is not tried again by itself is one of them,
- *   which `failing` of its controller does not count
+ *   which `failing` of its controller does not count, and `fails_of_host`, of all controllers, does
  * - /why/KIND/NS/NAME and /why/KIND/NAME: {"found":true,"acts":true,"controllers":[…],"runs":[…],
  *   "writes":[…]}; a kind by its name, its resource or its singular, in any case; `acts`: this
  *   replica reconciles the object, as the one that leads or has it in its share

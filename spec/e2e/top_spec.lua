@@ -42,7 +42,7 @@ describe("moonloop top", function()
     assert.same({ ns .. "/rain", ns .. "/later" }, { answer.keys[1].name, answer.keys[2].name })
     assert.same({ "At", "cnat", "invalid" }, { answer.keys[1].kind, answer.keys[1].controller, answer.keys[1].result })
     assert.equal("its last run asked to be called again", answer.keys[2].now)
-    assert.same({ 2, 1 }, { answer.keys_in_all, answer.fails_in_all })
+    assert.same({ 2, 1 }, { answer.keys_in_all, answer.fails_of_host })
     assert.is_true(answer.runs >= 2)
     local text = top "--once"
     assert.matches("^ready, leads\ncontrollers 1, objects 2, failing 1, queued 0, runs/s ", text)

@@ -27,7 +27,7 @@ static char *answer_of(int clock_ms, int runs, const char *keys)
         "\"leads\":true,\"ready\":false,\"checks\":[\"[+]a ok\",\"b.lua is bad\"],\"controllers\":["
         "{\"controller\":\"cnat\",\"objects\":5,\"ready\":2,\"rests\":\"it is stopping\"},"
         "{\"controller\":\"site\",\"objects\":7,\"ready\":1}],"
-        "\"keys_in_all\":30,\"fails_in_all\":1,\"keys\":[%s]}",
+        "\"keys_in_all\":30,\"fails_of_host\":1,\"keys\":[%s]}",
         clock_ms, runs, runs / 2, keys);
 }
 
@@ -257,6 +257,11 @@ static void test_top_asks_nothing_about_what_is_no_name(void **state)
     }
     struct ml_top *top = top_of("");
     assert_int_equal(ML_TOP_STAY, ml_top_press(top, ML_TOP_ENTER));
+    ml_top_answered(top, ML_STR("{\"at\":\"2026-01-02T15:04:05Z\",\"controllers\":[{\"controller\":"
+                                "\"a HTTP/1.0\\r\\n\"}]}"));
+    ml_top_press(top, 'c');
+    assert_shows(top, "no object of controller a HTTP/1.0\\r\\n is in trouble or active\n");
+    assert_path(top, "/top/");
     ml_top_free(top);
 }
 
@@ -453,6 +458,9 @@ static void test_why_paths_are_of_names(void **state)
     assert_null(ml_why_path("At", "a b"));
     assert_null(ml_why_path("", "a"));
     assert_null(ml_why_path("At", "a?b"));
+    assert_true(ml_answer_is_name("default/a-b_C.9"));
+    assert_false(ml_answer_is_name(""));
+    assert_false(ml_answer_is_name("a\r\nb"));
 }
 
 int main(void)

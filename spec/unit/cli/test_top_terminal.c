@@ -62,8 +62,8 @@ static void serve(int ready)
     _exit(0);
 }
 
-/* `master` is the terminal's, which ends when nobody has it. */
-static pid_t start_host(int master)
+/* Both sides of the terminal end when nobody has them. */
+static pid_t start_host(int master, int slave)
 {
     int ready[2];
     char none;
@@ -73,6 +73,7 @@ static pid_t start_host(int master)
     if (pid == 0) {
         close(ready[0]);
         close(master);
+        close(slave);
         serve(ready[1]);
     }
     close(ready[1]);
@@ -89,7 +90,7 @@ static int open_terminal(void **state)
     *state = NULL;
     if (openpty(&self.master, &slave, NULL, NULL, &size) < 0)
         return 0;
-    self.host = start_host(self.master);
+    self.host = start_host(self.master, slave);
     self.len = 0;
     self.said[0] = '\0';
     ML_AUTO_FREE char *pid = ml_asprintf("%d", (int)self.host);

@@ -323,7 +323,7 @@ static void test_top_tells_the_keys_in_trouble_first(void **state)
     ML_AUTO_FREE char *answer = top(world, "");
     assert_keys(answer, "name", "d/t0 d/t3 d/t2 d/t1");
     assert_keys(answer, "state", "runs runs due due");
-    assert_has(answer, ",\"keys_in_all\":4,\"fails_in_all\":0,\"keys\":[");
+    assert_has(answer, ",\"keys_in_all\":4,\"fails_of_host\":0,\"keys\":[");
     assert_has(answer, "\"controllers\":[{\"controller\":\"one\",");
     assert_at(answer, "keys", "2", "kind", "Thing");
     assert_at(answer, "keys", "2", "now", "its last run asked to be called again");
@@ -342,7 +342,7 @@ static void test_top_tells_the_keys_in_trouble_first(void **state)
     assert_at(later, "keys", "1", "now", "it runs");
     assert_at(later, "keys", "1", "since", "2023-11-14T22:13:20.000000Z");
     ML_AUTO_FREE char *other = top(world, "two");
-    assert_has(other, "\"keys_in_all\":0,\"fails_in_all\":0,\"keys\":[]");
+    assert_has(other, "\"keys_in_all\":0,\"fails_of_host\":1,\"keys\":[]");
 }
 
 /* A list of d/t0, d/t1 and so on. */
@@ -374,7 +374,7 @@ static void test_top_is_bounded(void **state)
     tell(world, one, NULL);
     accept_all(world);
     ML_AUTO_FREE char *answer = top(world, "");
-    assert_has(answer, "\"keys_in_all\":250,\"fails_in_all\":10,");
+    assert_has(answer, "\"keys_in_all\":250,\"fails_of_host\":10,");
     assert_at(answer, "keys", "0", "name", "d/t240");
     assert_at(answer, "keys", "9", "state", "fails");
     assert_at(answer, "keys", "10", "name", "d/t239");
