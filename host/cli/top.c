@@ -922,34 +922,44 @@ static int ask(struct ml_top *top, const char *pid, struct ml_buf *answer, struc
     return 0;
 }
 
+/* After the first answer. */
 static int show(struct ml_top *top, const char *pid, int interval_s, struct ml_err *err)
 {
-    enum ml_top_wish wish = ML_TOP_ASK;
-    int64_t due_ns = 0;
-    while (wish != ML_TOP_QUIT) {
-        int64_t now_ns = ml_clock_monotonic(ml_clock_real());
-        bool refreshes = ml_top_refreshes(top);
-        if (wish == ML_TOP_ASK || (refreshes && now_ns >= due_ns)) {
-            ML_AUTO(ml_buf_fini) struct ml_buf answer = ML_BUF_INIT;
-            if (ask(top, pid, &answer, err) < 0)
-                return err->kind;
-            due_ns = now_ns + interval_s * ML_NS_PER_S;
-        }
+    const int64_t interval_ns = interval_s * ML_NS_PER_S;
+    int64_t due_ns = ml_clock_monotonic(ml_clock_real()) + interval_ns;
+    for (;;) {
         draw_on_terminal(top);
-        int64_t wait_ns = ML_MAX(due_ns - ml_clock_monotonic(ml_clock_real()), 0);
-        wish = wait_for_keys(top, refreshes ? (int)(wait_ns / ML_NS_PER_MS) + 1 : -1);
+        bool refreshes = ml_top_refreshes(top);
+        int64_t wait_ns = ML_MAX(due_ns - ml_clock_monotonic(ml_clock_real()), INT64_C(0));
+        enum ml_top_wish wish = wait_for_keys(top,
+                                              refreshes ? (int)(wait_ns / ML_NS_PER_MS) + 1 : -1);
+        if (wish == ML_TOP_QUIT)
+            return 0;
+        int64_t now_ns = ml_clock_monotonic(ml_clock_real());
+        if (wish != ML_TOP_ASK && (now_ns < due_ns || !ml_top_refreshes(top)))
+            continue;
+        ML_AUTO(ml_buf_fini) struct ml_buf answer = ML_BUF_INIT;
+        if (ask(top, pid, &answer, err) < 0)
+            return err->kind;
+        due_ns = now_ns + interval_ns;
     }
-    return 0;
 }
 
-static int print_once(struct ml_top *top, const char *pid, bool as_json, struct ml_err *err)
+static int show_on_terminal(struct ml_top *top, const struct values *values, const char *pid,
+                            struct ml_err *err)
 {
-    ML_AUTO(ml_buf_fini) struct ml_buf answer = ML_BUF_INIT, text = ML_BUF_INIT;
-    if (ask(top, pid, &answer, err) < 0)
-        return err->kind;
+    int r = take_terminal(err);
+    if (r == 0)
+        r = show(top, pid, values->interval_s, err);
+    give_terminal();
+    return r;
+}
+
+static void print_once(struct ml_top *top, const struct values *values, struct ml_buf *answer)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT;
     ml_top_print(top, &text);
-    printf("%s%s", ml_buf_cstr(as_json ? &answer : &text), as_json ? "\n" : "");
-    return 0;
+    printf("%s%s", ml_buf_cstr(values->output ? answer : &text), values->output ? "\n" : "");
 }
 
 static int check_values(const struct values *values, struct ml_err *err)
@@ -970,21 +980,19 @@ static int run_top(void *given, char **argv, struct ml_err *err)
 {
     const struct values *values = given;
     ML_AUTO_FREE char *pid = NULL;
+    ML_AUTO(ml_buf_fini) struct ml_buf answer = ML_BUF_INIT;
+    bool has_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     (void)argv;
     if (check_values(values, err) < 0)
         return MOONLOOP_EXIT_USAGE;
     struct ml_top *top = ml_top_new(values->words.count > 0 ? values->words.values[0] : NULL);
-    bool is_screen = !values->once && !values->output && isatty(STDIN_FILENO) &&
-                     isatty(STDOUT_FILENO);
     int r = ml_ask_find(values->pid, &pid, err);
-    if (r == 0 && !is_screen)
-        r = print_once(top, pid, values->output != NULL, err);
-    if (r == 0 && is_screen) {
-        r = take_terminal(err);
-        if (r == 0)
-            r = show(top, pid, values->interval_s, err);
-        give_terminal();
-    }
+    if (r == 0)
+        r = ask(top, pid, &answer, err);
+    if (r == 0 && (values->once || values->output || !has_terminal))
+        print_once(top, values, &answer);
+    else if (r == 0)
+        r = show_on_terminal(top, values, pid, err);
     ml_top_free(top);
     if (r == 0)
         return MOONLOOP_EXIT_OK;

@@ -82,25 +82,23 @@ static pid_t start_host(int master, int slave)
     return pid;
 }
 
-static int open_terminal(void **state)
+/* Runs it on a new terminal. False: there is none on this machine. */
+static bool start_top(struct terminal *self, bool has_host)
 {
-    static struct terminal self;
     const struct winsize size = {.ws_row = 24, .ws_col = 80};
     int slave;
-    *state = NULL;
-    if (openpty(&self.master, &slave, NULL, NULL, &size) < 0)
-        return 0;
-    self.host = start_host(self.master, slave);
-    self.len = 0;
-    self.said[0] = '\0';
-    ML_AUTO_FREE char *pid = ml_asprintf("%d", (int)self.host);
-    assert_int_equal(0, tcgetattr(slave, &self.before));
-    self.top = fork();
-    assert_true(self.top >= 0);
-    if (self.top == 0) {
+    *self = (struct terminal){.master = -1};
+    if (openpty(&self->master, &slave, NULL, NULL, &size) < 0)
+        return false;
+    self->host = has_host ? start_host(self->master, slave) : 0;
+    ML_AUTO_FREE char *pid = ml_asprintf("%d", has_host ? (int)self->host : 4194304);
+    assert_int_equal(0, tcgetattr(slave, &self->before));
+    self->top = fork();
+    assert_true(self->top >= 0);
+    if (self->top == 0) {
         char *argv[] = {"top", "--pid", pid, NULL};
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        close(self.master);
+        close(self->master);
         if (login_tty(slave) < 0)
             _exit(99);
         int code = ml_command_main(&ml_command_top, 3, argv);
@@ -108,7 +106,13 @@ static int open_terminal(void **state)
         _exit(code);
     }
     close(slave);
-    *state = &self;
+    return true;
+}
+
+static int open_terminal(void **state)
+{
+    static struct terminal self;
+    *state = start_top(&self, true) ? &self : NULL;
     return 0;
 }
 
@@ -272,6 +276,19 @@ static void test_terminal_has_the_error_when_the_host_has_gone(void **state)
     assert_int_equal(3, WEXITSTATUS(ended(self)));
 }
 
+static void test_terminal_is_not_taken_where_no_host_is(void **state)
+{
+    struct terminal *self = terminal_of(state);
+    int status;
+    close_terminal(state);
+    assert_true(start_top(self, false));
+    till(self, "process 4194304 is no moonloop host on this machine\r\n");
+    assert_null(strchr(self->said, '\x1b'));
+    assert_int_equal(self->top, waitpid(self->top, &status, 0));
+    self->top = 0;
+    assert_int_equal(3, WEXITSTATUS(status));
+}
+
 static void test_terminal_is_hung_up(void **state)
 {
     struct terminal *self = terminal_of(state);
@@ -295,6 +312,7 @@ int main(void)
         TERMINAL_TEST(test_terminal_is_given_back_after_signals),
         TERMINAL_TEST(test_terminal_is_given_back_while_the_host_is_silent),
         TERMINAL_TEST(test_terminal_has_the_error_when_the_host_has_gone),
+        TERMINAL_TEST(test_terminal_is_not_taken_where_no_host_is),
         TERMINAL_TEST(test_terminal_is_hung_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
