@@ -79,10 +79,10 @@ void ml_status_append_controllers(struct ml_str answer, struct ml_buf *out)
 {
     static const char *const columns[] = {"controller", "revision", "kind",    "objects",
                                           "ready",      "running",  "waiting", "failing"};
-    static const int widths[] = {-20, -9, -16, 8, 8, 8, 8, 8};
+    static const int widths[] = {-17, -8, -14, 7, 5, 7, 7, 7}; /* 79 with the spaces */
     ML_AUTO(ml_answer_items_fini) struct ml_answer_items controllers = {0};
     struct ml_str one;
-    ml_append_line(out, "%-20s %-9s %-16s %8s %8s %8s %8s %8s", "CONTROLLER", "REVISION", "KIND",
+    ml_append_line(out, "%-17s %-8s %-14s %7s %5s %7s %7s %7s", "CONTROLLER", "REVISION", "KIND",
                    "OBJECTS", "READY", "RUNNING", "WAITING", "FAILING");
     while (ml_answer_items_next(&controllers, ml_answer_list(answer, "controllers"), &one)) {
         ML_AUTO(ml_buf_fini) struct ml_buf line = ML_BUF_INIT;

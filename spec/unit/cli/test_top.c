@@ -404,6 +404,7 @@ static void test_top_fills_small_screens_with_objects(void **state)
     ML_AUTO_FREE char *usual = draw(top, 80, 24, &highlight);
     assert_non_null(
         strstr(usual, "\nd/a    cnat       due        in 3d    7.50 its last run asked "));
+    assert_non_null(strstr(usual, " READY RUNNING WAITING FAILING\n")); /* none is cut */
     ml_top_free(top);
 }
 
