@@ -143,6 +143,12 @@ local targets = {
     "%.1f s", 5 },
   { "… at its highest", (numbers("edit.count")[1] or 0) == 10000 and numbers("edit.plan.VmHWM", MIB) or {}, "%.0f MiB",
     64 },
+  { "`moonloop check` of database.lua", numbers("edit.check", MS), "%.0f ms", 50 },
+  { "`moonloop status` of a host over 10,000 Ats", (numbers("edit.count")[1] or 0) == 10000
+    and numbers("edit.ask.status", MS) or {}, "%.0f ms", 100 },
+  { "`moonloop why` there", (numbers("edit.count")[1] or 0) == 10000 and numbers("edit.ask.why", MS) or {}, "%.0f ms", 100 },
+  { "`moonloop top --once` there", (numbers("edit.count")[1] or 0) == 10000 and numbers("edit.ask.top", MS) or {},
+    "%.0f ms", 100 },
   { "an edit in the flood of a start: from its event to its pod asked for, p50",
     numbers("overtake.flood.own_p50", MS), "%.0f ms", 50 },
   { "… p99", numbers("overtake.flood.own_p99", MS), "%.0f ms", 50 },

@@ -1,7 +1,8 @@
 # shellcheck shell=bash disable=SC2154
 # A script is edited that runs over 100 and then over 10,000 waiting Ats: from the moment when its file is replaced until the
 # host says that the new version is live. With `--rollout guarded` and `immediate` in turn: the difference is the plan that is
-# made of each version. And `moonloop plan` of the same script over all of them.
+# made of each version. And `moonloop plan` of the same script over all of them, `moonloop check` of it, and how long a host over all of
+# them takes to answer `status`, `why` and `top`.
 scenario_edit() {
   local few=100 many=10000 edits=10 rollout
   [ "$quick" = no ] || { many=1000; edits=3; }
@@ -13,6 +14,7 @@ scenario_edit() {
   for rollout in guarded immediate; do edit_some "$rollout" few; done
   "$load" ats --namespace edit --first $((few + 1)) --count $((many - few)) --due +86400s --concurrency 32 >/dev/null
   for rollout in guarded immediate; do edit_some "$rollout" many; done
+  edit_check
   edit_plan
   record edit.count "$many"
 }
@@ -29,6 +31,7 @@ edit_some() { # guarded|immediate few|many
     host_settle
   done
   record_memory "edit.$2.$1"
+  [ "$2" = few ] || [ "$1" = guarded ] || edit_ask
   host_stop
 }
 
@@ -41,6 +44,29 @@ edit_once() { # NUMBER; prints the figure
   until [ "$(grep -c '"new version is live"' "$work/host.log")" = "$1" ]; do sleep 0.02; done
   live=$(sed -n '/"new version is live"/s/.*"ts":"\([^"]*\)".*/\1/p' "$work/host.log" | tail -n 1)
   printf '%s\t%s\n' "$rollout" "$(awk -v live="$(date -d "$live" +%s.%N)" -v began="$began" 'BEGIN { print live - began }')"
+}
+
+# Of a command, the process included.
+edit_time() { # FIGURE COMMAND…
+  local figure=$1 began
+  shift
+  began=$EPOCHREALTIME
+  "${binaries[$subject]}" "$@" >"$work/edit/answer" || die "moonloop $* ended with $?: $(cat "$work/edit/answer")"
+  record "$figure" "$(awk -v now="$EPOCHREALTIME" -v began="$began" 'BEGIN { print now - began }')"
+}
+
+edit_ask() {
+  local i
+  for ((i = 0; i < 10; i++)); do
+    edit_time edit.ask.status status --pid "$host_pid"
+    edit_time edit.ask.why why At edit/at-00001 --pid "$host_pid"
+    edit_time edit.ask.top top --once --pid "$host_pid"
+  done
+}
+
+edit_check() {
+  local i
+  for ((i = 0; i < 10; i++)); do edit_time edit.check check reconcilers/database.lua; done
 }
 
 edit_plan() {

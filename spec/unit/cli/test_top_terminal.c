@@ -5,7 +5,7 @@
 #include "cli/command.h"
 #include "cli/top.h"
 #include "net/http_routes.h"
-#include "operator/inspect.h"
+#include "operator/inspect_server.h"
 
 #include <poll.h>
 #include <pty.h>
