@@ -339,6 +339,11 @@ void ml_api_operator_opts(struct ml_api *self, struct ml_operator_opts *out)
     out->instance = "moonloop-cli";
 }
 
+void ml_api_parts(const struct ml_api *self, struct ml_api_parts *out)
+{
+    *out = (struct ml_api_parts){self->loop, self->http, self->credentials};
+}
+
 int ml_api_exit_code(const struct ml_err *err)
 {
     return is_unreachable(err) ? MOONLOOP_EXIT_UNREACHABLE : MOONLOOP_EXIT_BAD;

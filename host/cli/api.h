@@ -58,5 +58,13 @@ ML_NODISCARD int ml_api_find_kind(struct ml_api *api, struct ml_str word,
 struct ml_operator_opts;
 void ml_api_operator_opts(struct ml_api *api, struct ml_operator_opts *out);
 
+/* Its parts, for connections that the caller makes; borrowed. */
+struct ml_api_parts {
+    struct ml_loop *loop;
+    struct ml_http_client *http;        /* NULL: a snapshot answers */
+    struct ml_credentials *credentials; /* likewise */
+};
+void ml_api_parts(const struct ml_api *api, struct ml_api_parts *out);
+
 /* The exit code for an error of these functions. */
 int ml_api_exit_code(const struct ml_err *err);

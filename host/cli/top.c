@@ -55,7 +55,7 @@ struct ml_top {
     bool answered;       /* once, and well */
     const char *trouble; /* with the last answer; NULL: none */
     bool ready, leads;
-    char *check; /* the first that is not passed; NULL: all are */
+    char *check; /* the first that is not passed, or about things that are hidden; NULL: none */
     int64_t runs, writes, clock_ms;
     double runs_per_s, writes_per_s; /* below 0: not known yet */
     int64_t keys_in_all, fails_of_host;
@@ -185,15 +185,21 @@ static void read_controllers(struct ml_top *self, struct ml_str answer)
     ml_status_append_controllers(answer, &self->table);
 }
 
+/* A failed one comes before things that the asker may not see. */
 static void read_checks(struct ml_top *self, struct ml_str answer)
 {
-    ML_AUTO(ml_answer_items_fini) struct ml_answer_items items = {0};
+    ML_AUTO(ml_answer_items_fini) struct ml_answer_items items = {0}, hidden = {0};
     struct ml_str one;
     while (!self->check && ml_answer_items_next(&items, ml_answer_list(answer, "checks"), &one)) {
         ML_AUTO(ml_buf_fini) struct ml_buf check = ML_BUF_INIT;
         (void)ml_json_to_string(one, &check);
         if (!ml_str_starts(ml_buf_str(&check), "[+]"))
             self->check = ml_buf_take(&check);
+    }
+    if (!self->check && ml_answer_items_next(&hidden, ml_answer_list(answer, "not_shown"), &one)) {
+        ML_AUTO(ml_buf_fini) struct ml_buf line = ML_BUF_INIT;
+        (void)ml_json_to_string(one, &line);
+        self->check = ml_buf_take(&line);
     }
 }
 
@@ -907,23 +913,53 @@ static enum ml_top_wish wait_for_keys(struct ml_top *top, int timeout_ms)
 
 struct values {
     struct ml_option_list words;
-    const char *pid, *output;
+    struct ml_ask_opts ask;
+    const char *output;
     int interval_s;
     bool once;
 };
 
-static int ask(struct ml_top *top, const char *pid, struct ml_buf *answer, struct ml_err *err)
+/* The host that is looked at. */
+struct host {
+    struct ml_ask *ask;
+    size_t number;
+};
+
+static int ask(struct ml_top *top, const struct host *host, struct ml_buf *answer,
+               struct ml_err *err)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf path = ML_BUF_INIT;
     ml_top_path(top, &path);
-    if (ml_ask(pid, ml_buf_str(&path), answer, err) < 0)
+    if (ml_ask(host->ask, host->number, ml_buf_str(&path), answer, err) < 0)
         return err->kind;
     ml_top_answered(top, ml_buf_str(answer));
     return 0;
 }
 
+/* Of several, the one that leads; or one that stands by, if none does. */
+static int choose_host(struct host *host, struct ml_err *err)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf leaders = ML_BUF_INIT;
+    size_t count = ml_ask_count(host->ask), answered = 0, leading = 0;
+    for (size_t i = 0; count > 1 && i < count; i++) {
+        ML_AUTO(ml_buf_fini) struct ml_buf answer = ML_BUF_INIT;
+        if (ml_ask(host->ask, i, ML_STR("/status"), &answer, err) < 0)
+            continue;
+        bool leads = is_true(ml_buf_str(&answer), "leads");
+        if (answered++ == 0 || (leads && leading == 0))
+            host->number = i;
+        if (leads)
+            ml_buf_printf(&leaders, "%s%s", leading++ > 0 ? ", " : "", ml_ask_pod(host->ask, i));
+    }
+    if (leading > 1)
+        return ml_err_set(err, ML_EINVALID,
+                          "several replicas share the objects; choose one with --pod: %s",
+                          ml_buf_cstr(&leaders));
+    return count == 1 || answered > 0 ? 0 : err->kind;
+}
+
 /* After the first answer. */
-static int show(struct ml_top *top, const char *pid, int interval_s, struct ml_err *err)
+static int show(struct ml_top *top, const struct host *host, int interval_s, struct ml_err *err)
 {
     const int64_t interval_ns = interval_s * ML_NS_PER_S;
     int64_t due_ns = ml_clock_monotonic(ml_clock_real()) + interval_ns;
@@ -939,18 +975,18 @@ static int show(struct ml_top *top, const char *pid, int interval_s, struct ml_e
         if (wish != ML_TOP_ASK && (now_ns < due_ns || !ml_top_refreshes(top)))
             continue;
         ML_AUTO(ml_buf_fini) struct ml_buf answer = ML_BUF_INIT;
-        if (ask(top, pid, &answer, err) < 0)
+        if (ask(top, host, &answer, err) < 0)
             return err->kind;
         due_ns = now_ns + interval_ns;
     }
 }
 
-static int show_on_terminal(struct ml_top *top, const struct values *values, const char *pid,
-                            struct ml_err *err)
+static int show_on_terminal(struct ml_top *top, const struct values *values,
+                            const struct host *host, struct ml_err *err)
 {
     int r = take_terminal(err);
     if (r == 0)
-        r = show(top, pid, values->interval_s, err);
+        r = show(top, host, values->interval_s, err);
     give_terminal();
     return r;
 }
@@ -979,21 +1015,24 @@ static int check_values(const struct values *values, struct ml_err *err)
 static int run_top(void *given, char **argv, struct ml_err *err)
 {
     const struct values *values = given;
-    ML_AUTO_FREE char *pid = NULL;
+    struct host host = {NULL, 0};
     ML_AUTO(ml_buf_fini) struct ml_buf answer = ML_BUF_INIT;
     bool has_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     (void)argv;
     if (check_values(values, err) < 0)
         return MOONLOOP_EXIT_USAGE;
     struct ml_top *top = ml_top_new(values->words.count > 0 ? values->words.values[0] : NULL);
-    int r = ml_ask_find(values->pid, &pid, err);
+    int r = ml_ask_open(&values->ask, &host.ask, err);
     if (r == 0)
-        r = ask(top, pid, &answer, err);
+        r = choose_host(&host, err);
+    if (r == 0)
+        r = ask(top, &host, &answer, err);
     if (r == 0 && (values->once || values->output || !has_terminal))
         print_once(top, values, &answer);
     else if (r == 0)
-        r = show_on_terminal(top, values, pid, err);
+        r = show_on_terminal(top, values, &host, err);
     ml_top_free(top);
+    ml_ask_close(host.ask);
     if (r == 0)
         return MOONLOOP_EXIT_OK;
     return err->kind == ML_EINVALID ? MOONLOOP_EXIT_USAGE : MOONLOOP_EXIT_UNREACHABLE;
@@ -1004,8 +1043,7 @@ static const struct values top_defaults = {.interval_s = 1};
 static const struct ml_option top_options[] = {
     {"-o", "json", "the host's answer, as JSON, once", ML_OPTION_TEXT,
      offsetof(struct values, output)},
-    {"--pid", "PID", "of the host; default: the only one on this machine", ML_OPTION_TEXT,
-     offsetof(struct values, pid)},
+    ML_ASK_OPTIONS(struct values),
     {"--interval", "SECONDS", "between two questions to the host; default: 1", ML_OPTION_SECONDS,
      offsetof(struct values, interval_s)},
     {"--once", NULL, "print what there is, and end; so does it where no terminal is",
@@ -1017,8 +1055,9 @@ const struct ml_command ml_command_top = {
     .usage = "[CONTROLLER] [OPTIONS]",
     .summary = "show the objects of a running host that are in trouble",
     .description =
-        "Asks the host on this machine, also that of `moonloop dev`, or in this pod:\n"
-        "  kubectl exec -it deploy/moonloop -- /moonloop top\n"
+        "Asks the host on this machine, also that of `moonloop dev`; or the one that leads\n"
+        "in a cluster, through its API server, which decides what you are told:\n"
+        "  moonloop top --namespace moonloop-system\n"
         "It shows the controllers, and the objects that fail, are slowed or paused, run,\n"
         "wait or are due, the worst first. Enter says why of one; ? lists the keys.",
     .example = "cnat",

@@ -14,7 +14,8 @@
 
 struct values {
     struct ml_option_list words;
-    const char *pid, *output;
+    struct ml_ask_opts ask;
+    const char *output;
     int seconds; /* how long it traces; 0: until somebody ends it */
 };
 
@@ -75,6 +76,18 @@ static void append_trial(struct ml_str controller, struct ml_buf *line)
     ml_buf_printf(line, "  %s on trial: %s of %s objects", revision, objects, of);
 }
 
+/* Lines about things that the asker may not see. */
+static void append_not_shown(struct ml_str answer, struct ml_buf *out)
+{
+    ML_AUTO(ml_answer_items_fini) struct ml_answer_items lines = {0};
+    struct ml_str one;
+    while (ml_answer_items_next(&lines, ml_answer_list(answer, "not_shown"), &one)) {
+        ML_AUTO(ml_buf_fini) struct ml_buf line = ML_BUF_INIT;
+        append_string(&line, one);
+        ml_append_line(out, "%s", ml_buf_cstr(&line));
+    }
+}
+
 void ml_status_append_controllers(struct ml_str answer, struct ml_buf *out)
 {
     static const char *const columns[] = {"controller", "revision", "kind",    "objects",
@@ -110,6 +123,7 @@ static void append_status(struct ml_str answer, struct ml_buf *out)
         ml_append_line(out, "  %s", ml_buf_cstr(&line));
     }
     ml_status_append_controllers(answer, out);
+    append_not_shown(answer, out);
 }
 
 static void append_key(struct ml_str controller, struct ml_buf *out)
@@ -186,6 +200,43 @@ static void append_list(struct ml_str answer, const char *key, const char *title
     }
 }
 
+/* One whose managed fields the field is among. */
+static void append_manager(struct ml_str manager, struct ml_buf *out)
+{
+    ML_AUTO_FREE char *name = ml_answer_text(manager, "manager", "");
+    ML_AUTO_FREE char *operation = ml_answer_text(manager, "operation", "");
+    ML_AUTO_FREE char *subresource = ml_answer_text(manager, "subresource", "");
+    ML_AUTO_FREE char *controller = ml_answer_text(manager, "controller", "");
+    ML_AUTO_FREE char *at = ml_answer_text(manager, "at", "");
+    struct ml_str write;
+    ml_append_line(out, "  %s  %s%s%s%s%s (%s%s%s)", at, *controller ? "controller " : "",
+                   controller, *controller ? ", " : "", "field manager ", name, operation,
+                   *subresource ? " of " : "", subresource);
+    if (ml_json_find(manager, &write, "write", NULL)) {
+        ml_append_line(out, "    its last write of the object that is known:");
+        append_write(write, out);
+    }
+}
+
+static void append_field(struct ml_str answer, struct ml_buf *out)
+{
+    struct ml_str field;
+    if (!ml_json_find(answer, &field, "field", NULL))
+        return;
+    ML_AUTO_FREE char *name = ml_answer_text(field, "name", "");
+    ML_AUTO_FREE char *found = ml_answer_text(field, "found", "false");
+    bool is_there = strcmp(found, "true") == 0;
+    if (!ml_str_is(ml_answer_list(field, "managers"), "[]")) {
+        ML_AUTO_FREE char *title = ml_asprintf("%s was set by:", name);
+        append_list(field, "managers", title, append_manager, out);
+    } else {
+        ml_append_line(out,
+                       is_there ? "%s was set by nobody: it is a default, or the API server's own"
+                                : "the object has no %s, and nobody has set it",
+                       name);
+    }
+}
+
 void ml_why_append(struct ml_str answer, struct ml_buf *out)
 {
     ML_AUTO_FREE char *kind = ml_answer_text(answer, "kind", "");
@@ -197,6 +248,8 @@ void ml_why_append(struct ml_str answer, struct ml_buf *out)
     append_list(answer, "runs", "last runs:", append_run, out);
     append_list(answer, "writes", "last writes of these runs, and of this object:", append_write,
                 out);
+    append_field(answer, out);
+    append_not_shown(answer, out);
 }
 
 /* Its lines are escaped. Empties it. */
@@ -204,6 +257,15 @@ static void print_text(struct ml_buf *text)
 {
     fputs(ml_buf_cstr(text), stdout);
     ml_buf_clear(text);
+}
+
+/* An object of the host, with the name of its pod in front, if it has one. */
+static void print_json(struct ml_str object, const char *pod)
+{
+    if (pod)
+        printf("{\"pod\":\"%s\",%.*s\n", pod, (int)object.len - 1, object.ptr + 1);
+    else
+        printf(ML_STR_FMT "\n", ML_STR_ARG(object));
 }
 
 /* Is the entry of a run for this object, or of a write in one? NULL: of any. */
@@ -214,17 +276,22 @@ static bool is_wanted(struct ml_str entry, const char *controller, const char *k
     return (!controller || strcmp(by, controller) == 0) && (!key || strcmp(of, key) == 0);
 }
 
-static void print_trace(struct ml_str answer, const struct values *values)
+/* `shown`: the pod that the line before is of; NULL: none yet. */
+static void print_trace(struct ml_str answer, const struct values *values, const char *pod,
+                        const char **shown)
 {
     const char *const *words = values->words.values;
     const char *controller = values->words.count > 0 ? words[0] : NULL;
     const char *wanted = values->words.count > 1 ? words[1] : NULL;
     ML_AUTO_FREE char *missed = ml_answer_text(answer, "missed", "0");
-    ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT;
     ML_AUTO(ml_answer_items_fini) struct ml_answer_items entries = {0};
+    ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT;
     struct ml_str one, run, write;
     if (strcmp(missed, "0") != 0)
         ml_print_line(stderr, "%s entries were missed: the host does more than is kept", missed);
+    append_not_shown(answer, &text);
+    fputs(ml_buf_cstr(&text), stderr);
+    ml_buf_clear(&text);
     while (ml_answer_items_next(&entries, ml_answer_list(answer, "entries"), &one)) {
         bool is_run = ml_json_find(one, &run, "run", NULL);
         if (!is_run && !ml_json_find(one, &write, "write", NULL))
@@ -232,8 +299,11 @@ static void print_trace(struct ml_str answer, const struct values *values)
         if (!is_wanted(is_run ? run : write, controller, wanted))
             continue;
         ML_AUTO_FREE char *key = ml_answer_text(is_run ? run : write, "for", "");
+        if (pod && !values->output && *shown != pod)
+            ml_print_line(stdout, "pod %s", pod);
+        *shown = pod;
         if (values->output)
-            printf(ML_STR_FMT "\n", ML_STR_ARG(one));
+            print_json(one, pod);
         else if (is_run)
             append_run_of(run, key, &text);
         else
@@ -258,29 +328,89 @@ static int exit_code(const struct ml_err *err)
     return err->kind == ML_EINVALID ? MOONLOOP_EXIT_USAGE : MOONLOOP_EXIT_UNREACHABLE;
 }
 
-static int ask_and_print(const struct values *values, struct ml_str path,
+static void close_ask(struct ml_ask **ask)
+{
+    ml_ask_close(*ask);
+}
+
+/* Asks all hosts. The error of one that gives no answer is printed, unless none gives any. */
+static int ask_all(struct ml_ask *ask, struct ml_str path, struct ml_buf *answers,
+                   struct ml_err *err)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf failures = ML_BUF_INIT;
+    size_t count = ml_ask_count(ask), answered = 0;
+    for (size_t i = 0; i < count; i++) {
+        ML_AUTO_FREE char *name = ml_ask_name(ask, i);
+        if (ml_ask(ask, i, path, &answers[i], err) == 0)
+            answered++;
+        else
+            ml_append_line(&failures, "%s gives no answer: %s", name, err->message);
+    }
+    if (answered > 0 && failures.len > 0)
+        fputs(ml_buf_cstr(&failures), stderr);
+    return answered > 0 ? 0 : err->kind;
+}
+
+/* How much it tells: an answer of the replica that acts for the object, best one that has done
+ * something. */
+static int weight_of(struct ml_str answer)
+{
+    ML_AUTO_FREE char *acts = ml_answer_text(answer, "acts", "false");
+    bool has_done = !ml_str_is(ml_answer_list(answer, "runs"), "[]") ||
+                    !ml_str_is(ml_answer_list(answer, "writes"), "[]");
+    return (answer.len > 0) + 2 * has_done + 4 * (strcmp(acts, "true") == 0);
+}
+
+static size_t choose_answer(const struct ml_buf *answers, size_t count)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < count; i++)
+        if (weight_of(ml_buf_str(&answers[i])) > weight_of(ml_buf_str(&answers[best])))
+            best = i;
+    return best;
+}
+
+static void print_answer(const struct values *values, const char *pod, struct ml_str answer,
+                         void (*append)(struct ml_str answer, struct ml_buf *out))
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT;
+    if (values->output) {
+        print_json(answer, pod);
+        return;
+    }
+    if (pod)
+        ml_print_line(stdout, "pod %s", pod);
+    append(answer, &text);
+    print_text(&text);
+}
+
+/* `chooses`: one answer is printed; else all are. */
+static int ask_and_print(const struct values *values, struct ml_str path, bool chooses,
                          void (*append)(struct ml_str answer, struct ml_buf *out),
                          struct ml_err *err)
 {
-    ML_AUTO(ml_buf_fini) struct ml_buf answer = ML_BUF_INIT, text = ML_BUF_INIT;
-    ML_AUTO_FREE char *pid = NULL;
+    ML_AUTO(close_ask) struct ml_ask *ask = NULL;
     int code = check_output(values, err);
     if (code != MOONLOOP_EXIT_OK)
         return code;
-    if (ml_ask_find(values->pid, &pid, err) < 0 || ml_ask(pid, path, &answer, err) < 0)
+    if (ml_ask_open(&values->ask, &ask, err) < 0)
         return exit_code(err);
-    if (values->output)
-        printf(ML_STR_FMT "\n", ML_STR_ARG(ml_buf_str(&answer)));
-    else
-        append(ml_buf_str(&answer), &text);
-    print_text(&text);
-    return MOONLOOP_EXIT_OK;
+    size_t count = ml_ask_count(ask);
+    ML_AUTO_FREE struct ml_buf *answers = ml_zalloc(count * sizeof *answers);
+    int r = ask_all(ask, path, answers, err);
+    size_t best = chooses ? choose_answer(answers, count) : 0;
+    for (size_t i = 0; r == 0 && i < count; i++)
+        if (answers[i].len > 0 && (!chooses || i == best))
+            print_answer(values, ml_ask_pod(ask, i), ml_buf_str(&answers[i]), append);
+    for (size_t i = 0; i < count; i++)
+        ml_buf_fini(&answers[i]);
+    return r == 0 ? MOONLOOP_EXIT_OK : exit_code(err);
 }
 
 static int run_status(void *values, char **argv, struct ml_err *err)
 {
     (void)argv;
-    return ask_and_print(values, ML_STR("/status"), append_status, err);
+    return ask_and_print(values, ML_STR("/status"), false, append_status, err);
 }
 
 bool ml_answer_is_name(const char *text)
@@ -296,59 +426,113 @@ char *ml_why_path(const char *kind, const char *name)
     return ml_asprintf("/why/%s/%s", kind, name);
 }
 
+/* The question about a field of it, which may be written as `kubectl explain` does, with a '.' in
+ * front. The caller frees it. */
+static char *field_path(const char *path, const char *field)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+    struct ml_buf out = ML_BUF_INIT;
+    ml_buf_printf(&out, "%s?", path);
+    for (field += *field == '.'; *field; field++)
+        if (strchr(plain, *field))
+            ml_buf_putc(&out, *field);
+        else
+            ml_buf_printf(&out, "%%%02X", (unsigned)(unsigned char)*field);
+    return ml_buf_take(&out);
+}
+
 static int run_why(void *values, char **argv, struct ml_err *err)
 {
     const struct values *given = values;
     const char *const *words = given->words.values;
+    size_t count = given->words.count;
     (void)argv;
-    ML_AUTO_FREE char *path = given->words.count == 2 ? ml_why_path(words[0], words[1]) : NULL;
+    ML_AUTO_FREE char *path = count == 2 || count == 3 ? ml_why_path(words[0], words[1]) : NULL;
     if (!path) {
         ml_err_set(err, ML_EINVALID,
                    "expected a kind and an object: moonloop why At default/example-at; or, of a "
-                   "kind without namespaces, moonloop why Tenant acme");
+                   "kind without namespaces, moonloop why Tenant acme; and a field of it, if one "
+                   "is meant: moonloop why Deployment default/web spec.replicas");
         return MOONLOOP_EXIT_USAGE;
     }
-    return ask_and_print(values, ml_str_of(path), ml_why_append, err);
+    ML_AUTO_FREE char *of_field = count == 3 ? field_path(path, words[2]) : NULL;
+    return ask_and_print(values, ml_str_of(of_field ? of_field : path), true, ml_why_append, err);
 }
 
 /* Prints what the host did since the entry `*next`, which becomes that of the next call. Returns
  * whether there is more to ask for. */
-static int trace_once(const struct values *values, const char *pid, char **next, struct ml_err *err)
+static int trace_once(const struct values *values, struct ml_ask *ask, size_t host, char **next,
+                      const char **shown, struct ml_err *err)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf answer = ML_BUF_INIT;
     ML_AUTO_FREE char *path = ml_asprintf("/trace/%s", *next);
-    if (ml_ask(pid, ml_str_of(path), &answer, err) < 0)
+    if (ml_ask(ask, host, ml_str_of(path), &answer, err) < 0)
         return err->kind;
     free(*next);
     *next = ml_answer_text(ml_buf_str(&answer), "next", "");
-    print_trace(ml_buf_str(&answer), values);
+    print_trace(ml_buf_str(&answer), values, ml_ask_pod(ask, host), shown);
     fflush(stdout);
     ML_AUTO_FREE char *more = ml_answer_text(ml_buf_str(&answer), "more", "false");
     return strcmp(more, "true") == 0;
 }
 
-/* Prints what the host does from now on, until the time is over or nobody reads it. */
-static int trace_host(const struct values *values, const char *pid, struct ml_err *err)
+/* The same of all hosts. One that gives no answer any more is named, and left out from then on: its
+ * `next` becomes NULL. An error: none is left. */
+static int trace_all(const struct values *values, struct ml_ask *ask, char **next,
+                     const char **shown, struct ml_err *err)
+{
+    size_t left = 0;
+    int more = 0;
+    for (size_t i = 0; i < ml_ask_count(ask); i++) {
+        int r = next[i] ? trace_once(values, ask, i, &next[i], shown, err) : 0;
+        if (r < 0) {
+            ML_AUTO_FREE char *name = ml_ask_name(ask, i);
+            if (ml_ask_count(ask) > 1)
+                ml_print_line(stderr, "%s is traced no longer: %s", name, err->message);
+            free(ml_take(&next[i]));
+        }
+        left += next[i] != NULL;
+        more = more || r > 0;
+    }
+    return left > 0 ? more : err->kind;
+}
+
+static void announce(struct ml_ask *ask)
+{
+    for (size_t i = 0; i < ml_ask_count(ask); i++) {
+        ML_AUTO_FREE char *name = ml_ask_name(ask, i);
+        ml_print_line(stderr, "%s is traced; Ctrl-C ends it", name);
+    }
+}
+
+/* Prints what the hosts do from now on, until the time is over or nobody reads it. */
+static int trace_hosts(const struct values *values, struct ml_ask *ask, struct ml_err *err)
 {
     const struct timespec pause = {.tv_nsec = ASK_EVERY_NS};
-    ML_AUTO_FREE char *next = ml_strdup("");
+    size_t count = ml_ask_count(ask);
+    ML_AUTO_FREE char **next = ml_zalloc(count * sizeof *next);
+    const char *shown = NULL;
     const int64_t end_ns = ml_clock_monotonic(ml_clock_real()) + values->seconds * ML_NS_PER_S;
-    int r = trace_once(values, pid, &next, err);
+    for (size_t i = 0; i < count; i++)
+        next[i] = ml_strdup("");
+    int r = trace_all(values, ask, next, &shown, err);
     if (r == 0 && !values->output)
-        ml_print_line(stderr, "process %s is traced; Ctrl-C ends it", pid);
+        announce(ask);
     while (r >= 0 && !ferror(stdout) &&
            (values->seconds == 0 || ml_clock_monotonic(ml_clock_real()) < end_ns)) {
         if (r == 0)
             nanosleep(&pause, NULL);
-        r = trace_once(values, pid, &next, err);
+        r = trace_all(values, ask, next, &shown, err);
     }
+    for (size_t i = 0; i < count; i++)
+        free(next[i]);
     return r < 0 ? r : 0;
 }
 
 static int run_trace(void *given, char **argv, struct ml_err *err)
 {
     const struct values *values = given;
-    ML_AUTO_FREE char *pid = NULL;
+    ML_AUTO(close_ask) struct ml_ask *ask = NULL;
     int code = check_output(values, err);
     (void)argv;
     if (code != MOONLOOP_EXIT_OK)
@@ -359,17 +543,14 @@ static int run_trace(void *given, char **argv, struct ml_err *err)
                    "default/example-at");
         return MOONLOOP_EXIT_USAGE;
     }
-    if (ml_ask_find(values->pid, &pid, err) < 0 || trace_host(values, pid, err) < 0)
+    if (ml_ask_open(&values->ask, &ask, err) < 0 || trace_hosts(values, ask, err) < 0)
         return exit_code(err);
     return MOONLOOP_EXIT_OK;
 }
 
 #define HOST_OPTIONS                                                                               \
     {"-o", "json", "the host's answer, as JSON", ML_OPTION_TEXT, offsetof(struct values, output)}, \
-    {                                                                                              \
-        "--pid", "PID", "of the host; default: the only one on this machine", ML_OPTION_TEXT,      \
-            offsetof(struct values, pid)                                                           \
-    }
+        ML_ASK_OPTIONS(struct values)
 
 static const struct ml_option host_options[] = {HOST_OPTIONS};
 
@@ -378,8 +559,9 @@ const struct ml_command ml_command_status = {
     .usage = "[OPTIONS]",
     .summary = "say how the controllers of a running host are",
     .description =
-        "Asks the host on this machine, also that of `moonloop dev`, or in this pod:\n"
-        "  kubectl exec deploy/moonloop -- /moonloop status\n"
+        "Asks the host on this machine, also that of `moonloop dev`; or those in a cluster,\n"
+        "through its API server, which decides what you are told:\n"
+        "  moonloop status --namespace moonloop-system\n"
         "It prints what /readyz?verbose says, and for each controller its revision, its\n"
         "objects, and how many keys are ready to run, run, wait for a time, and fail.",
     .example = "",
@@ -392,14 +574,16 @@ const struct ml_command ml_command_status = {
 
 const struct ml_command ml_command_why = {
     .name = "why",
-    .usage = "KIND [NAMESPACE/]NAME [OPTIONS]",
+    .usage = "KIND [NAMESPACE/]NAME [FIELD] [OPTIONS]",
     .summary = "say why a running host reconciled an object, or does not",
     .description =
-        "Asks the host on this machine, also that of `moonloop dev`, or in this pod:\n"
-        "  kubectl exec deploy/moonloop -- /moonloop why At default/example-at\n"
+        "Asks the host on this machine, also that of `moonloop dev`; or those in a cluster,\n"
+        "through its API server, which decides what you are told:\n"
+        "  moonloop why At default/example-at --namespace moonloop-system\n"
         "It prints what the object waits for and until when, what its last run read, its\n"
         "last runs with what caused them, and the writes with the line of the script.\n"
-        "Of an object that a script writes, it says which run wrote it.",
+        "Of an object that a script writes, it says which run wrote it. With a FIELD, named\n"
+        "as in spec.replicas or metadata.annotations[example.com/at], who has set that.",
     .example = "At default/example-at",
     .options = host_options,
     .option_count = ML_COUNT(host_options),
@@ -419,8 +603,9 @@ const struct ml_command ml_command_trace = {
     .usage = "[CONTROLLER [[NAMESPACE/]NAME]] [OPTIONS]",
     .summary = "print the runs and writes of a running host as they happen",
     .description =
-        "Asks the host on this machine, also that of `moonloop dev`, or in this pod:\n"
-        "  kubectl exec deploy/moonloop -- /moonloop trace cnat\n"
+        "Asks the host on this machine, also that of `moonloop dev`; or those in a cluster,\n"
+        "through its API server, which decides what you are told:\n"
+        "  moonloop trace cnat --namespace moonloop-system\n"
         "It prints each write with the line of the script, and each run when it has ended,\n"
         "with what caused it; of one controller, or of one of its objects, if they are given.",
     .example = "cnat default/example-at",

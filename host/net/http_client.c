@@ -1469,7 +1469,8 @@ void ml_http_call_pause(struct ml_http_call *call, bool paused)
 
 /* ---- links: connections without a request of libcurl's ---- */
 
-#define LINK_PIECE ((size_t)16 * 1024)
+#define LINK_PIECE  ((size_t)16 * 1024)
+#define LINK_PIECES 16 /* that are read at once: others have a turn then */
 
 struct ml_http_link {
     struct ml_http_call *call;
@@ -1480,9 +1481,10 @@ struct ml_http_link {
     /* OpenSSL wants to see the same bytes at the same place until they are sent: what comes
      * meanwhile is queued. */
     struct ml_buf flight, queued;
-    size_t sent;    /* of `flight` */
-    bool is_inside; /* `received`, which may free it */
-    bool is_freed;  /* there: its memory goes afterwards */
+    size_t sent;         /* of `flight` */
+    bool is_inside;      /* `received`, which may free it */
+    bool is_freed;       /* there: its memory goes afterwards */
+    struct ml_task more; /* to read: OpenSSL may have bytes that the socket says nothing of */
     struct ml_task broken;
     struct ml_err *err; /* of `broken` */
 };
@@ -1493,6 +1495,7 @@ void ml_http_link_free(struct ml_http_link *link)
         return;
     if (link->event)
         event_free(link->event);
+    ml_task_cancel(&link->more);
     ml_task_cancel(&link->broken);
     ml_http_cancel(link->call); /* closes the connection */
     ml_wipe_buf(&link->flight);
@@ -1580,10 +1583,11 @@ static void link_flush(struct ml_http_link *link)
 static void link_receive(struct ml_http_link *link)
 {
     char piece[LINK_PIECE];
-    CURLcode code;
+    CURLcode code = CURLE_AGAIN;
     size_t len = 0;
+    int pieces = 0;
     link->is_inside = true;
-    while (!link->is_freed &&
+    while (!link->is_freed && pieces++ < LINK_PIECES &&
            (code = curl_easy_recv(link->call->easy, piece, sizeof piece, &len)) == CURLE_OK &&
            len > 0) {
         link->handler.received(link->context, (struct ml_str){piece, len});
@@ -1591,10 +1595,19 @@ static void link_receive(struct ml_http_link *link)
     link->is_inside = false;
     if (link->is_freed)
         free(link);
+    else if (pieces > LINK_PIECES)
+        ml_task_defer(&link->more, link->call->client->loop);
     else if (code == CURLE_OK)
         link_end(link, NULL);
     else if (code != CURLE_AGAIN)
         link_break(link, code);
+}
+
+static void on_link_more(void *context)
+{
+    struct ml_http_link *link = context;
+    if (!link->err)
+        link_receive(link);
 }
 
 static void on_link_event(evutil_socket_t fd, short what, void *context)
@@ -1645,6 +1658,7 @@ struct ml_http_link *ml_http_connect(struct ml_http_client *client,
     pool->calls++;
     link->handler = *handler;
     link->context = context;
+    ml_task_init(&link->more, on_link_more, link);
     ml_task_init(&link->broken, on_link_broken, link);
     link->call = call_new(client, pool, &plain, &done_only, link);
     link->call->link = link;

@@ -50,7 +50,7 @@ struct ml_websocket_opts {
     struct ml_loop *loop;
     const char *url;                      /* http://… or https://… */
     const char *protocol;                 /* Sec-WebSocket-Protocol: the only one that we speak */
-    const struct ml_http_header *headers; /* of the request, such as Authorization; not kept */
+    const struct ml_http_header *headers; /* such as Authorization; valid, and wiped when sent */
     size_t header_count;
     const struct ml_http_tls *tls; /* as of struct ml_http_request; must outlive it */
     int64_t patience_ms;           /* for the connection, and for the answer to the handshake */

@@ -148,12 +148,25 @@ static bool may_list(const struct ml_inspect_asker *asker, const struct ml_kind 
            (ns.len > 0 && asker->may(asker->context, "list", kind, ns, all));
 }
 
+/* In each namespace that the host watches, or in all. */
+static bool may_list_watched(const struct ml_inspect_view *view, const struct ml_kind *kind)
+{
+    const char *const *watched = ml_informers_namespaces(view->services->informers);
+    if (may_list(view->asker, kind, ML_STR("")))
+        return true;
+    if (!watched || !*watched || !kind->namespaced)
+        return false;
+    while (*watched && may_list(view->asker, kind, ml_str_of(*watched)))
+        watched++;
+    return !*watched;
+}
+
 /* One without a version tells its name alone. */
 static bool shows_controller(const struct ml_inspect_view *view,
                              const struct ml_controller *controller, struct left_out *left_out)
 {
     const struct ml_kind *kind = controller->current ? ml_revision_kind(controller->current) : NULL;
-    if (!kind || may_list(view->asker, kind, ML_STR("")))
+    if (!kind || may_list_watched(view, kind))
         return true;
     leave_out(left_out, "controller", kind, ML_STR(""));
     return false;

@@ -47,7 +47,7 @@ struct asker {
     bool authenticated;
     char *user;                 /* the fields of a SubjectAccessReview's spec: JSON, with ',' */
     struct decision *decisions; /* the last ones may be unknown yet */
-    size_t decision_count;
+    size_t decision_count, decision_room;
 };
 
 struct ml_inspect_server {
@@ -68,7 +68,7 @@ struct question {
     unsigned char digest[ML_SHA256_LEN];
     struct asker *asker;         /* NULL: not reviewed yet, or asked at the socket */
     struct ml_inspect_read read; /* as in inspect.h */
-    struct decision *asked;      /* that the call is about; in the asker */
+    size_t asked;                /* the decision of the asker that the call is about */
     struct ml_client_call *call; /* NULL: none is under way */
     struct ml_timer patience;
 };
@@ -139,17 +139,23 @@ static bool asker_may(void *context, const char *verb, const struct ml_kind *kin
             return self->decisions[i].is_known && self->decisions[i].allows;
     if (self->decision_count == ML_INSPECT_DECISIONS_MAX)
         return false;
+    if (self->decision_count == self->decision_room) {
+        self->decision_room = self->decision_room ? 2 * self->decision_room : 8;
+        self->decisions = ml_realloc(self->decisions,
+                                     self->decision_room * sizeof *self->decisions);
+    }
     self->decisions[self->decision_count++] = (struct decision){
         .verb = verb, .kind = kind, .ns = ml_str_dup(ns), .name = ml_str_dup(name)};
     return false;
 }
 
-static struct decision *first_unknown(const struct asker *self)
+/* SIZE_MAX: all are known. */
+static size_t first_unknown(const struct asker *self)
 {
     for (size_t i = 0; i < self->decision_count; i++)
         if (!self->decisions[i].is_known)
-            return &self->decisions[i];
-    return NULL;
+            return i;
+    return SIZE_MAX;
 }
 
 /* ---- answers ---- */
@@ -252,7 +258,7 @@ static bool is_true(struct ml_str json, const char *key)
 static void on_access_reviewed(void *context, struct ml_str body, const struct ml_err *err)
 {
     struct question *self = context;
-    struct decision *asked = self->asked;
+    struct decision *asked = &self->asker->decisions[self->asked];
     self->call = NULL;
     if (err) {
         question_fail(self, err);
@@ -263,8 +269,9 @@ static void on_access_reviewed(void *context, struct ml_str body, const struct m
     question_go_on(self);
 }
 
-static void ask_for_decision(struct question *self, struct decision *decision)
+static void ask_for_decision(struct question *self, size_t at)
 {
+    const struct decision *decision = &self->asker->decisions[at];
     ML_AUTO(ml_buf_fini) struct ml_buf body = ML_BUF_INIT, attributes = ML_BUF_INIT;
     const struct ml_kind *kind = decision->kind;
     struct ml_json_writer writer;
@@ -283,7 +290,7 @@ static void ask_for_decision(struct question *self, struct decision *decision)
                   "{\"apiVersion\":\"authorization.k8s.io/v1\",\"kind\":\"SubjectAccessReview\","
                   "\"spec\":{%s\"resourceAttributes\":%s}}",
                   self->asker->user, ml_buf_cstr(&attributes));
-    self->asked = decision;
+    self->asked = at;
     send_review(self, &kind_access_review, ml_buf_str(&body), on_access_reviewed);
 }
 
@@ -314,10 +321,10 @@ static void read_object(struct question *self, const struct ml_inspect_view *vie
     self->call = ml_client_send(view->services->client, &request, on_object_read, self);
 }
 
-/* NULL for the asker of the socket, who is told all. */
-static struct decision *unknown_of(const struct question *self)
+/* SIZE_MAX for the asker of the socket, who is told all. */
+static size_t unknown_of(const struct question *self)
 {
-    return self->asker ? first_unknown(self->asker) : NULL;
+    return self->asker ? first_unknown(self->asker) : SIZE_MAX;
 }
 
 static void question_go_on(struct question *self)
@@ -331,14 +338,14 @@ static void question_go_on(struct question *self)
     const struct ml_inspect_asker asker = {asker_may, self->asker};
     struct ml_inspect_view view = {.ready = false};
     int status = 200;
-    if (!unknown_of(self)) {
+    if (unknown_of(self) == SIZE_MAX) {
         of->opts.look(of->opts.context, &why, &view);
         view.asker = self->asker ? &asker : NULL;
         view.read = &self->read;
         status = ml_inspect_answer(&view, self->path, self->query, &out);
     }
-    struct decision *unknown = unknown_of(self);
-    if (unknown) {
+    size_t unknown = unknown_of(self);
+    if (unknown != SIZE_MAX) {
         ask_for_decision(self, unknown);
         return;
     }
@@ -379,7 +386,6 @@ static void on_token_reviewed(void *context, struct ml_str body, const struct ml
     asker->until_ns = now_ns(self->of) + ML_INSPECT_KEPT_NS;
     asker->authenticated = is_true(body, "authenticated");
     asker->user = user_fields(body);
-    asker->decisions = ml_zalloc(ML_INSPECT_DECISIONS_MAX * sizeof *asker->decisions);
     keep_asker(self->of, asker);
     self->asker = asker;
     question_go_on(self);

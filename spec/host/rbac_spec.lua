@@ -256,7 +256,8 @@ describe("moonloop rbac", function()
     assert.same({ leases = "list, watch, create, update, delete" },
       rules_of(rbac("--shard").out, "Role", "moonloop-shard", "moonloop-system"))
     assert.same({ tokenreviews = "create", subjectaccessreviews = "create" },
-      rules_of(rbac("--inspect-bind-address", "127.0.0.1:8082", "--namespace", "a").out, "ClusterRole", "moonloop-inspect"))
+      rules_of(rbac("--inspect-bind-address", "127.0.0.1:8082", "--namespace", "a").out, "ClusterRole",
+        "moonloop-inspect"))
   end)
 
   it("says of a kind that it does not know where, and what to do", function()

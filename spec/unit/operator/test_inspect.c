@@ -163,12 +163,13 @@ static void test_why_tells_why_nothing_runs(void **state)
     tell(world, one, NULL);
     accept_all(world);
     ML_AUTO_FREE char *absent = ask(world, "Thing", "d/b");
-    assert_has(absent, "\"found\":false");
+    assert_has(absent, "\"found\":false,\"acts\":true,");
     assert_at(absent, "controllers", "0", "now", "no such object is in the cache");
     world->services.standby = true;
     ML_AUTO_FREE char *standby = ask(world, "Thing", "d/a");
     assert_at(standby, "controllers", "0", "now",
               "controller one runs for no object: this replica stands by; another one leads");
+    assert_has(standby, "\"found\":true,\"acts\":false,");
     world->services.standby = false;
     assert_int_equal(1, ml_scripts_controllers(world->scripts, all));
     ml_controller_pause(all[0], true);

@@ -399,6 +399,22 @@ static void test_reviews_show_a_write_to_those_who_may_list_both_kinds(void **st
     assert_has(ask("/why/Part/d/p", "Bearer bob-token"), "\"verb\":\"create\"");
 }
 
+static void test_top_shows_the_objects_that_the_asker_may_list(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return { requeue_after = 60 }");
+    tell(world, one, NULL);
+    const char *some = ask("/top/", "Bearer alice-token");
+    assert_status(some, 200);
+    assert_has(some, "\"keys_in_all\":1,");
+    assert_has(some, "\"name\":\"d/a\",\"state\":\"due\"");
+    const char *none = ask("/top/one", "Bearer carol-token");
+    assert_status(none, 200);
+    assert_has(none, "\"keys_in_all\":0,\"fails_of_host\":0,\"keys\":[],\"not_shown\":[");
+    assert_has(none, "1 object is not shown: you may not list things.test.dev in namespace d");
+    assert_lacks(none, "d/a");
+}
+
 /* The object is read with the host's right, after the API server has said that the asker may. */
 static void test_a_field_is_told_after_the_object_was_read(void **state)
 {
@@ -617,6 +633,7 @@ int main(void)
         PORT_TEST(test_reviews_leave_out_what_the_asker_may_not_list),
         PORT_TEST(test_reviews_show_the_entries_of_the_namespaces_that_the_asker_may_list),
         PORT_TEST(test_reviews_show_a_write_to_those_who_may_list_both_kinds),
+        PORT_TEST(test_top_shows_the_objects_that_the_asker_may_list),
         PORT_TEST(test_a_field_is_told_after_the_object_was_read),
         PORT_TEST(test_an_object_that_is_not_shown_ends_the_question),
         PORT_TEST(test_reviews_are_used_for_ten_seconds),
