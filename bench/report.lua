@@ -146,7 +146,8 @@ local targets = {
   { "`moonloop check` of database.lua", numbers("edit.check", MS), "%.0f ms", 50 },
   { "`moonloop status` of a host over 10,000 Ats", (numbers("edit.count")[1] or 0) == 10000
     and numbers("edit.ask.status", MS) or {}, "%.0f ms", 100 },
-  { "`moonloop why` there", (numbers("edit.count")[1] or 0) == 10000 and numbers("edit.ask.why", MS) or {}, "%.0f ms", 100 },
+  { "`moonloop why` there", (numbers("edit.count")[1] or 0) == 10000 and numbers("edit.ask.why", MS) or {}, "%.0f ms",
+    100 },
   { "`moonloop top --once` there", (numbers("edit.count")[1] or 0) == 10000 and numbers("edit.ask.top", MS) or {},
     "%.0f ms", 100 },
   { "an edit in the flood of a start: from its event to its pod asked for, p50",

@@ -11,8 +11,8 @@ local LIMITS = {
   product_files = 148, -- C files of the operator
   circle_files = 0, -- C files that need each other
   circle_rooms = 0, -- folders with C files that need each other
-  one_user = 56.6, -- percent of the exported C functions that one other file uses
-  one_user_untested = 25.2, -- percent that one other file, and no test, bench or example, uses
+  one_user = 52.5, -- percent of the exported C functions that one other file uses
+  one_user_untested = 24.9, -- percent that one other file, and no test, bench or example, uses
   sentences = 0, -- sentences that break the rules of English
 }
 

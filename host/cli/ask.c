@@ -125,6 +125,18 @@ static bool read_all(int fd, struct ml_buf *out)
     }
 }
 
+/* The host answered with another status than 200. `from`: "the host in pod a: ", or "". */
+static int set_refusal(const char *from, int status, struct ml_str text, struct ml_err *err)
+{
+    int kind = status == 400   ? ML_EINVALID
+               : status == 401 ? ML_EUNAUTHORIZED
+               : status == 403 ? ML_EFORBIDDEN
+               : status == 404 ? ML_ENOT_FOUND
+                               : ML_EUNAVAILABLE;
+    text = ml_str_trim(ml_str_head(text, 1024));
+    return ml_err_set(err, kind, "%s" ML_STR_FMT, from, ML_STR_ARG(text));
+}
+
 static int ask_here(const char *pid, struct ml_str path, struct ml_buf *out, struct ml_err *err)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf request = ML_BUF_INIT, answer = ML_BUF_INIT;
@@ -143,9 +155,12 @@ static int ask_here(const char *pid, struct ml_str path, struct ml_buf *out, str
     if (!answered)
         return ml_err_set(err, ML_EIO, "the host does not answer: %s", strerror(failed));
     const char *text = ml_buf_cstr(&answer), *body = strstr(text, "\r\n\r\n");
-    if (!body || strncmp(text, "HTTP/", 5) != 0 || !strstr(text, " 200 ") ||
-        ml_json_check(ml_str_of(body + 4), 0, err) < 0)
+    int status = 0;
+    if (!body || sscanf(text, "HTTP/1.%*1d %3d ", &status) != 1 ||
+        (status == 200 && ml_json_check(ml_str_of(body + 4), 0, err) < 0))
         return ml_err_set(err, ML_EIO, "the host's answer is broken");
+    if (status != 200)
+        return set_refusal("", status, ml_str_of(body + 4), err);
     ml_buf_puts(out, body + 4);
     return 0;
 }
@@ -513,17 +528,12 @@ static int host_send(struct host *self, const char *authorization, struct ml_str
     return host_wait(self, err);
 }
 
-static int set_refusal(const struct host *self, int status, struct ml_str text, struct ml_err *err)
+static int refused_by(const struct host *self, int status, struct ml_str text, struct ml_err *err)
 {
-    int kind = status == 400   ? ML_EINVALID
-               : status == 401 ? ML_EUNAUTHORIZED
-               : status == 403 ? ML_EFORBIDDEN
-               : status == 404 ? ML_ENOT_FOUND
-                               : ML_EUNAVAILABLE;
+    ML_AUTO_FREE char *from = ml_asprintf("the host in pod %s: ", self->pod);
     if (status == 0)
         return ml_err_set(err, ML_EIO, "the answer of the host in pod %s is broken", self->pod);
-    text = ml_str_trim(ml_str_head(text, 1024));
-    return ml_err_set(err, kind, "the host in pod %s: " ML_STR_FMT, self->pod, ML_STR_ARG(text));
+    return set_refusal(from, status, text, err);
 }
 
 /* A connection that was kept may have ended: then once more, with a new one. */
@@ -548,9 +558,9 @@ static int hosts_ask(struct cluster_hosts *hosts, size_t index, struct ml_str pa
             return host_set_error(self, err);
     }
     if (status != 200)
-        return set_refusal(self, status, body, err);
+        return refused_by(self, status, body, err);
     if (ml_json_check(body, 0, err) < 0)
-        return set_refusal(self, 0, body, err);
+        return refused_by(self, 0, body, err);
     ml_buf_append_str(out, body);
     return 0;
 }

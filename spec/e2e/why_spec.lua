@@ -75,6 +75,33 @@ describe("moonloop status and why", function()
     assert.matches(("create Pod %s/a-pod, by cnat for %s/a, cnat.lua:"):format(ns, ns), text, 1, true)
   end)
 
+  it("tell who has set a field, and by which line of a script", function()
+    local one = start "why-field"
+    one:till_ready()
+    cluster.at(ns, "a", cluster.PAST)
+    cluster.till_phase(ns, "a", "DONE")
+    local function field(kind, name, of)
+      return decoded(one, "why", kind, ns .. "/" .. name, of, "-o", "json").field
+    end
+    local image = field("Pod", "a-pod", "spec.containers[busybox].image")
+    assert.same({ true, 1, "cnat" }, { image.found, #image.managers, image.managers[1].controller })
+    assert.matches("^cnat%.lua:%d+$", image.managers[1].write.place)
+    local command = field("At", "a", ".spec.command")
+    assert.same({ "spec.command", true, 1 }, { command.name, command.found, #command.managers })
+    assert.is_nil(command.managers[1].controller)
+    local phase = field("At", "a", "status.phase").managers
+    assert.same({ 1, "status", "patch status of" }, { #phase, phase[1].subresource, phase[1].write.verb })
+    local own = field("Pod", "a-pod", "metadata.uid")
+    assert.same({ true, {} }, { own.found, own.managers })
+    assert.same({ name = "spec.none", found = false, managers = {} }, field("Pod", "a-pod", "spec.none"))
+    local text = ask(one, "why", "pods", ns .. "/a-pod", "spec.containers[busybox].image")
+    assert.matches("spec.containers[busybox].image was set by:\n  2", text, 1, true)
+    assert.matches("controller cnat, field manager moonloop-cnat (", text, 1, true)
+    local gone = host.command { "why", "Pod", ns .. "/none", "spec", "--pid", tostring(one.pid) }
+    assert.same({ 3, "" }, { gone.code, gone.out })
+    assert.matches("the API server does not show the object: ", gone.err, 1, true)
+  end)
+
   it("are followed by a trace: each write with its line, each run with its cause, of one object", function()
     local one = start "why-traced"
     one:till_ready()
