@@ -1,6 +1,7 @@
 --- `kubectl port-forward`: a connection to a port of a pod for each pair of streams.
 ---
 --- Rules and wordings: kubelet/pkg/cri/streaming/portforward (httpstream.go).
+local host = require "cluster.host"
 local stream = require "cluster.apiserver.streams.stream"
 local streams = require "cluster.apiserver.streams"
 
@@ -8,16 +9,28 @@ local M = {}
 
 local TEXT = "text/plain; charset=utf-8"
 
+-- Seconds that the client's side has when the pod's has ended (containerd, sandbox_portforward_linux.go).
+local GRACE = 1
+
 
 -- Connects one pair. @param dial function(ways) -> connection | nil, why
 local function forward(pair, what, dial)
-  local data, connection = pair.data, nil
+  local data, connection, timer, is_over = pair.data, nil, nil, false
   local function finish(why)
+    if timer then
+      timer:stop()
+      timer = nil
+    end
+    if is_over then
+      return
+    end
+    is_over = true
     if why then
       pair.error:write(("error forwarding port %d to %s: %s"):format(pair.port, what, why))
     end
     pair.error:close()
     data:close()
+    pair.finished()
   end
   local why
   connection, why = dial {
@@ -31,6 +44,11 @@ local function forward(pair, what, dial)
     end,
     ended = function()
       data:close()
+      timer = host.after(GRACE, function()
+        timer = nil
+        connection:close()
+        finish()
+      end)
     end,
     drained = function()
       pair.pause(false)

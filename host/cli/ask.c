@@ -171,7 +171,6 @@ static int ask_here(const char *pid, struct ml_str path, struct ml_buf *out, str
 #define APP_NAME          "moonloop" /* of the label app.kubernetes.io/name */
 #define FLAG              "--inspect-bind-address"
 #define FLAG_EXAMPLE      FLAG "=127.0.0.1:8082"
-#define HOSTS_MAX         64
 #define PATIENCE_MS       10000 /* for a connection */
 #define ANSWER_NS         (30 * ML_NS_PER_S)
 #define TOKEN_SECONDS     600 /* the least that an API server gives */
@@ -197,8 +196,10 @@ struct cluster_hosts {
     int64_t made_ns;      /* when */
     struct ml_timer patience;
     bool is_over; /* the patience */
-    struct host hosts[HOSTS_MAX];
+    struct host hosts[ML_ASK_HOSTS_MAX];
     size_t count;
+    char *deaf;  /* a pod that takes no questions; NULL: none was found */
+    bool is_one; /* somebody named its pod */
 };
 
 static const struct ml_kind kind_pod = {"v1", "", "v1", "Pod", "pods", true, true};
@@ -257,38 +258,44 @@ static int port_of_pod(struct ml_str pod)
     return port;
 }
 
-/* A pod that does not run is left out. */
-static int add_pod(struct cluster_hosts *self, struct ml_str pod, struct ml_err *err)
+static bool has_pod(const struct cluster_hosts *self, const char *name)
+{
+    for (size_t i = 0; i < self->count; i++)
+        if (strcmp(self->hosts[i].pod, name) == 0)
+            return true;
+    return false;
+}
+
+/* A pod that does not run, or takes no questions, is left out: one of another version must not keep
+ * the others from answering. So is one that is known. */
+static void add_pod(struct cluster_hosts *self, struct ml_str pod)
 {
     ML_AUTO_FREE char *phase = ml_json_find_string(pod, "status", "phase", NULL);
     ML_AUTO_FREE char *name = ml_json_find_string(pod, "metadata", "name", NULL);
     int port = port_of_pod(pod);
     if (!name || !ml_name_valid(ml_str_of(name)) || !phase || strcmp(phase, "Running") != 0 ||
-        self->count == HOSTS_MAX)
-        return 0;
-    if (port == 0)
-        return ml_err_set(err, ML_EUNSUPPORTED,
-                          "the host in pod %s/%s takes no questions from outside: its Deployment "
-                          "needs the argument " FLAG_EXAMPLE ", as in deploy/deployment.yaml",
-                          self->ns, name);
+        self->count == ML_ASK_HOSTS_MAX || has_pod(self, name))
+        return;
+    if (port == 0) {
+        free(self->deaf);
+        self->deaf = ml_take(&name);
+        return;
+    }
     struct host *host = &self->hosts[self->count++];
     *host = (struct host){.of = self, .pod = ml_take(&name), .port = port};
     ml_buf_init(&host->got, ANSWER_MAX);
-    return 0;
 }
 
-static int add_pods(struct cluster_hosts *self, struct ml_str list, struct ml_err *err)
+static void add_pods(struct cluster_hosts *self, struct ml_str list)
 {
     struct ml_str items = {"", 0};
     ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
     (void)ml_json_find(list, &items, "items", NULL);
     ml_json_reader_init(&reader, items, 0);
     if (ml_json_next(&reader) != ML_JSON_ARRAY)
-        return 0;
+        return;
     for (struct ml_str one; (one = ml_json_skip(&reader)).len > 0;)
-        if (add_pod(self, one, err) < 0)
-            return err->kind;
-    return 0;
+        add_pod(self, one);
 }
 
 static int find_pods(struct cluster_hosts *self, const char *pod, struct ml_err *err)
@@ -300,10 +307,17 @@ static int find_pods(struct cluster_hosts *self, const char *pod, struct ml_err 
     struct ml_client_request request = {.verb = ML_VERB_GET, .path = ml_buf_cstr(&path)};
     if (ml_api_ask(self->api, &request, &answer, err) < 0)
         return err->kind;
-    int r = pod ? add_pod(self, ml_buf_str(&answer), err)
-                : add_pods(self, ml_buf_str(&answer), err);
-    if (r < 0 || self->count > 0)
-        return r;
+    if (pod)
+        add_pod(self, ml_buf_str(&answer));
+    else
+        add_pods(self, ml_buf_str(&answer));
+    if (self->count > 0)
+        return 0;
+    if (self->deaf)
+        return ml_err_set(err, ML_EUNSUPPORTED,
+                          "the host in pod %s/%s takes no questions from outside: its Deployment "
+                          "needs the argument " FLAG_EXAMPLE ", as in deploy/deployment.yaml",
+                          self->ns, self->deaf);
     if (pod)
         return ml_err_set(err, ML_ENOT_FOUND, "pod %s/%s does not run", self->ns, pod);
     return ml_err_set(err, ML_ENOT_FOUND,
@@ -577,6 +591,7 @@ static void hosts_close(struct cluster_hosts *self)
     }
     ml_api_close(self->api);
     ml_wipe_free(self->authorization);
+    free(self->deaf);
     free(self->ns);
     free(self);
 }
@@ -588,6 +603,7 @@ static int hosts_open(const struct ml_ask_opts *opts, struct cluster_hosts **out
     struct cluster_hosts *self = ml_new(struct cluster_hosts);
     self->ns = ml_strdup(opts->ns ? opts->ns : NAMESPACE_DEFAULT);
     self->token_of = opts->token_of;
+    self->is_one = opts->pod != NULL;
     int r = 0;
     if (!ml_name_valid(ml_str_of(self->ns)) || (opts->pod && !ml_name_valid(ml_str_of(opts->pod))))
         r = ml_err_set(err, ML_EINVALID, "--namespace, --pod: expected a name");
@@ -643,6 +659,13 @@ void ml_ask_close(struct ml_ask *self)
     hosts_close(self->hosts);
     free(self->pid);
     free(self);
+}
+
+void ml_ask_look_again(struct ml_ask *self)
+{
+    struct ml_err err = ML_ERR_INIT;
+    if (self->hosts && !self->hosts->is_one)
+        (void)find_pods(self->hosts, NULL, &err);
 }
 
 size_t ml_ask_count(const struct ml_ask *self)

@@ -32,7 +32,9 @@ struct ml_ask_opts {
 
 struct ml_ask;
 
-/* Finds the hosts, 64 at most; `opts` is borrowed. ML_ENOT_FOUND: there is none. ML_EINVALID:
+#define ML_ASK_HOSTS_MAX 64
+
+/* Finds the hosts, ML_ASK_HOSTS_MAX at most; `opts` is borrowed. ML_ENOT_FOUND: there is none. ML_EINVALID:
  * several run on this machine, or an option is wrong. Other kinds: the API server does not let us,
  * or does not answer. */
 ML_NODISCARD int ml_ask_open(const struct ml_ask_opts *opts, struct ml_ask **out,
@@ -40,6 +42,9 @@ ML_NODISCARD int ml_ask_open(const struct ml_ask_opts *opts, struct ml_ask **out
 void ml_ask_close(struct ml_ask *ask); /* NULL is fine */
 
 size_t ml_ask_count(const struct ml_ask *ask); /* 1 or more */
+/* Looks for pods that have come since, when all of the cluster's are asked: hosts with the next
+ * numbers. Those that were found before keep theirs. Without an answer there is none. */
+void ml_ask_look_again(struct ml_ask *ask);
 /* The pod of a host; NULL: it runs on this machine. */
 const char *ml_ask_pod(const struct ml_ask *ask, size_t host);
 /* Its process, or its pod, for messages. The caller frees it. */

@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <time.h>
 
-#define ASK_EVERY_NS (200 * ML_NS_PER_MS) /* while it traces */
+#define ASK_EVERY_NS  (200 * ML_NS_PER_MS) /* while it traces */
+#define LOOK_EVERY_NS (5 * ML_NS_PER_S)    /* for pods that have come */
 
 struct values {
     struct ml_option_list words;
@@ -476,56 +477,82 @@ static int trace_once(const struct values *values, struct ml_ask *ask, size_t ho
     return strcmp(more, "true") == 0;
 }
 
-/* The same of all hosts. One that gives no answer any more is named, and left out from then on: its
- * `next` becomes NULL. An error: none is left. */
-static int trace_all(const struct values *values, struct ml_ask *ask, char **next,
-                     const char **shown, struct ml_err *err)
+/* Of all hosts; `next` is NULL for one that is not traced. */
+struct trace {
+    const struct values *values;
+    struct ml_ask *ask;
+    char *next[ML_ASK_HOSTS_MAX];
+    bool told[ML_ASK_HOSTS_MAX]; /* that it is traced */
+    size_t count;                /* of those that were found by now */
+    const char *shown;
+    int64_t look_ns; /* when it looks for more */
+};
+
+static void trace_fini(struct trace *self)
+{
+    for (size_t i = 0; i < self->count; i++)
+        free(self->next[i]);
+}
+
+/* Of a host that was there before, what follows; of one that has come since, all of it. */
+static void trace_new_hosts(struct trace *self, const char *from)
+{
+    while (self->count < ml_ask_count(self->ask))
+        self->next[self->count++] = ml_strdup(from);
+}
+
+static int trace_host(struct trace *self, size_t host, struct ml_err *err)
+{
+    ML_AUTO_FREE char *name = ml_ask_name(self->ask, host);
+    int r = trace_once(self->values, self->ask, host, &self->next[host], &self->shown, err);
+    if (r >= 0 && !self->told[host] && !self->values->output)
+        ml_print_line(stderr, "%s is traced; Ctrl-C ends it", name);
+    self->told[host] = self->told[host] || r >= 0;
+    if (r >= 0)
+        return r;
+    if (self->count > 1)
+        ml_print_line(stderr, "%s is traced no longer: %s", name, err->message);
+    free(ml_take(&self->next[host]));
+    self->look_ns = 0;
+    return 0;
+}
+
+/* One that gives no answer any more is named, and left out from then on. Returns whether there is
+ * more to ask for. An error: none is left. */
+static int trace_all(struct trace *self, struct ml_err *err)
 {
     size_t left = 0;
     int more = 0;
-    for (size_t i = 0; i < ml_ask_count(ask); i++) {
-        int r = next[i] ? trace_once(values, ask, i, &next[i], shown, err) : 0;
-        if (r < 0) {
-            ML_AUTO_FREE char *name = ml_ask_name(ask, i);
-            if (ml_ask_count(ask) > 1)
-                ml_print_line(stderr, "%s is traced no longer: %s", name, err->message);
-            free(ml_take(&next[i]));
-        }
-        left += next[i] != NULL;
-        more = more || r > 0;
+    for (size_t i = 0; i < self->count; i++) {
+        if (self->next[i])
+            more = trace_host(self, i, err) > 0 || more;
+        left += self->next[i] != NULL;
     }
     return left > 0 ? more : err->kind;
-}
-
-static void announce(struct ml_ask *ask)
-{
-    for (size_t i = 0; i < ml_ask_count(ask); i++) {
-        ML_AUTO_FREE char *name = ml_ask_name(ask, i);
-        ml_print_line(stderr, "%s is traced; Ctrl-C ends it", name);
-    }
 }
 
 /* Prints what the hosts do from now on, until the time is over or nobody reads it. */
 static int trace_hosts(const struct values *values, struct ml_ask *ask, struct ml_err *err)
 {
     const struct timespec pause = {.tv_nsec = ASK_EVERY_NS};
-    size_t count = ml_ask_count(ask);
-    ML_AUTO_FREE char **next = ml_zalloc(count * sizeof *next);
-    const char *shown = NULL;
-    const int64_t end_ns = ml_clock_monotonic(ml_clock_real()) + values->seconds * ML_NS_PER_S;
-    for (size_t i = 0; i < count; i++)
-        next[i] = ml_strdup("");
-    int r = trace_all(values, ask, next, &shown, err);
-    if (r == 0 && !values->output)
-        announce(ask);
-    while (r >= 0 && !ferror(stdout) &&
-           (values->seconds == 0 || ml_clock_monotonic(ml_clock_real()) < end_ns)) {
-        if (r == 0)
+    ML_AUTO(trace_fini) struct trace trace = {.values = values, .ask = ask};
+    int64_t now_ns = ml_clock_monotonic(ml_clock_real());
+    const int64_t end_ns = now_ns + values->seconds * ML_NS_PER_S;
+    int r = 0;
+    trace.look_ns = now_ns + LOOK_EVERY_NS;
+    trace_new_hosts(&trace, "");
+    while ((r = trace_all(&trace, err)) >= 0 && !ferror(stdout)) {
+        now_ns = ml_clock_monotonic(ml_clock_real());
+        if (values->seconds > 0 && now_ns >= end_ns)
+            break;
+        if (now_ns >= trace.look_ns) {
+            ml_ask_look_again(ask);
+            trace_new_hosts(&trace, "0");
+            trace.look_ns = now_ns + LOOK_EVERY_NS;
+        } else if (r == 0) {
             nanosleep(&pause, NULL);
-        r = trace_all(values, ask, next, &shown, err);
+        }
     }
-    for (size_t i = 0; i < count; i++)
-        free(next[i]);
     return r < 0 ? r : 0;
 }
 

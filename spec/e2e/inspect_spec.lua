@@ -254,7 +254,8 @@ describe("a host in a cluster", function()
 
   asked("says what its Deployment lacks, and where no host is", function()
     must("POST", ("/api/v1/namespaces/%s/pods"):format(SYSTEM), {
-      apiVersion = "v1", kind = "Pod", metadata = { name = "plain" },
+      apiVersion = "v1", kind = "Pod",
+      metadata = { name = "plain", labels = { ["app.kubernetes.io/name"] = "moonloop" } },
       spec = { terminationGracePeriodSeconds = 1,
         containers = { { name = "c", image = "busybox", command = { "sleep", "600" } } } },
     })
@@ -264,6 +265,8 @@ describe("a host in a cluster", function()
     end)
     assert.matches("its Deployment needs the argument --inspect-bind-address=127.0.0.1:8082",
       command("all", "status", "--pod", "plain").err, 1, true)
+    assert.matches("^pod moonloop%-", ask("all", "status")) -- of the others
+    must("DELETE", ("/api/v1/namespaces/%s/pods/plain"):format(SYSTEM))
     assert.matches('pods "nobody" not found', command("all", "status", "--pod", "nobody").err, 1, true)
     users.admin = { kubeconfig = server.kubeconfig }
     assert.matches("no pod with the label app.kubernetes.io/name=moonloop runs in namespace shop",
@@ -271,7 +274,8 @@ describe("a host in a cluster", function()
     assert.matches("--pid is for a host on this machine", command("all", "status", "--pid", "1").err, 1, true)
   end)
 
-  asked("is traced on by the other replica when one ends", function()
+  -- The one in its place may lead as well as the one that stood by.
+  asked("is traced on, with the replica that comes in place of one that ended", function()
     local leader
     for line in ask("all", "status", "-o", "json"):gmatch "[^\n]+" do
       local status = cjson.decode(line)
@@ -285,9 +289,12 @@ describe("a host in a cluster", function()
     wait.till("the end of the leader to be told", 60, function()
       return trace:stderr():find("pod " .. leader .. " is traced no longer", 1, true), trace:stderr()
     end)
+    wait.till("the one in its place to be traced", 60, function()
+      return select(2, trace:stderr():gsub("is traced; Ctrl%-C ends it", "")) == 3, trace:stderr()
+    end)
     must("POST", ATS:format "shop", at "after")
     till_done("shop", "after")
-    wait.till("the run of the other replica", 20, function()
+    wait.till("the run of the one that leads", 20, function()
       return (shell.read(trace.files .. ".log") or ""):find("shop/after", 1, true), trace:stderr()
     end)
     assert.is_nil(trace:exit_code())

@@ -1,6 +1,6 @@
 --- The streams of port-forward: a pair for each connection to a port, one for its bytes and one for what went wrong.
 ---
----   pair = { port =, data = stream, error = stream, pause = function(paused) }
+---   pair = { port =, data = stream, error = stream, pause = function(paused), finished = function(), to be called }
 ---
 --- Over SPDY a client opens pairs as it needs them; newer clients send SPDY in a WebSocket. Other clients of WebSockets
 --- name the ports in the query, and each is one connection.
@@ -74,7 +74,7 @@ local function join(halves, one, session, fn)
   half[kind] = one
   if half.data and half.error then
     forget(halves, id)
-    fn { port = port, data = half.data, error = half.error, pause = function(paused)
+    fn { port = port, data = half.data, error = half.error, finished = function() end, pause = function(paused)
       session:pause(paused)
     end }
   end
@@ -145,7 +145,7 @@ local function by_channels(request, reply, protocol, fn)
   if not ports then
     return negotiate.refuse(reply, 400, wrong)
   end
-  local made = {}
+  local made, left = {}, #ports
   local connection, why = channels.open(request, reply, protocol, { closed = function()
     for _, pair in ipairs(made) do
       pair.data:reset_received()
@@ -158,6 +158,12 @@ local function by_channels(request, reply, protocol, fn)
     made[i] = { port = port, data = connection:add(2 * i - 2, "data"), error = connection:add(2 * i - 1, "error"),
       pause = function(paused)
         connection:pause(paused)
+      end,
+      finished = function() -- the client knows it by the end of the connection alone
+        left = left - 1
+        if left == 0 then
+          connection:finish()
+        end
       end }
     made[i].data:write(string.pack("<I2", port))
     made[i].error:write(string.pack("<I2", port))

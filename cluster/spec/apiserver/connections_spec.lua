@@ -260,6 +260,17 @@ describe("port-forward", function()
     assert.same({ text = "", is_ended = true }, said[self.error])
   end)
 
+  it("ends a second after the pod's side, though the client's goes on", function()
+    local self = forward(80)
+    local connection = kubelet.dialled
+    connection.options.ended()
+    hostlua.advance(0.9)
+    assert.is_falsy(connection.closed)
+    hostlua.advance(0.2)
+    assert.is_true(connection.closed)
+    assert.is_true(client.spdy_said(self.reply:take())[self.error].is_ended)
+  end)
+
   it("says why nothing listens", function()
     local self = forward(80)
     kubelet.dialled.options.closed "Connection refused"
