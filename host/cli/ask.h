@@ -43,7 +43,7 @@ void ml_ask_close(struct ml_ask *ask); /* NULL is fine */
 
 size_t ml_ask_count(const struct ml_ask *ask); /* 1 or more */
 /* Looks for pods that have come since, when all of the cluster's are asked: hosts with the next
- * numbers. Those that were found before keep theirs. Without an answer there is none. */
+ * numbers; the others keep theirs. If nobody answers, none is found. */
 void ml_ask_look_again(struct ml_ask *ask);
 /* The pod of a host; NULL: it runs on this machine. */
 const char *ml_ask_pod(const struct ml_ask *ask, size_t host);
