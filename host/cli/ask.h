@@ -34,9 +34,9 @@ struct ml_ask;
 
 #define ML_ASK_HOSTS_MAX 64
 
-/* Finds the hosts, ML_ASK_HOSTS_MAX at most; `opts` is borrowed. ML_ENOT_FOUND: there is none. ML_EINVALID:
- * several run on this machine, or an option is wrong. Other kinds: the API server does not let us,
- * or does not answer. */
+/* Finds the hosts, ML_ASK_HOSTS_MAX at most; `opts` is borrowed. ML_ENOT_FOUND: there is none.
+ * ML_EINVALID: several run on this machine, or an option is wrong. Other kinds: the API server does
+ * not let us, or does not answer. */
 ML_NODISCARD int ml_ask_open(const struct ml_ask_opts *opts, struct ml_ask **out,
                              struct ml_err *err);
 void ml_ask_close(struct ml_ask *ask); /* NULL is fine */
