@@ -164,7 +164,8 @@ static void on_dry_run(void *context, struct ml_str body, const struct ml_err *e
 /* Sends the write, which takes place nowhere. False: it is refused; `work->refusal` says why. */
 static bool ask_server(struct work *work, struct ml_client_request *request)
 {
-    ML_AUTO_FREE char *manager = ml_asprintf("moonloop-%s", ml_plan_declaration(work->plan)->name);
+    ML_AUTO_FREE char *manager = ml_asprintf(ML_MANAGER_PREFIX "%s",
+                                             ml_plan_declaration(work->plan)->name);
     request->field_manager = manager;
     request->dry_run = true;
     request->timeout_ms = DRY_RUN_MS;

@@ -150,7 +150,8 @@ static void tell(struct ml_fights *self, const struct slowed_key *slowed, const 
             ML_STR_ARG(ml_buf_str(&fields)));
     if (strcmp(since, revision->declaration->revision) != 0)
         ml_buf_printf(&note, "; that began with revision %s", since);
-    if (ml_repeat_failed(repeat, ml_buf_str(&note), now_ns))
+    ML_AUTO_FREE char *same = ml_asprintf("%s %s", other ? other : "", slowed->fields);
+    if (ml_repeat_failed(repeat, ml_str_of(same), now_ns)) /* the lines may come later */
         ml_warn(opts->services->log, opts->controller,
                 other ? "somebody else changes the same field in turn; slowing this controller down"
                       : "script wakes itself; slowing it down",
@@ -204,11 +205,8 @@ static void lookup_end(struct lookup *lookup, const char *other)
     free(lookup);
 }
 
-/* The manager of the status that each controller of moonloop writes. */
-#define STATUS_MANAGER "moonloop"
-
-/* The manager that wrote the field last, other than `own` and the one of our status; NULL: there is
- * none. */
+/* The manager that wrote the field last, other than those of the controller `own` and the one of
+ * our status; NULL: there is none. */
 static char *find_other_manager(struct ml_str object, struct ml_str field, const char *own)
 {
     ML_AUTO_FREE char *last = NULL;
@@ -223,8 +221,8 @@ static char *find_other_manager(struct ml_str object, struct ml_str field, const
     for (struct ml_str entry; (entry = ml_json_skip(&reader)).len > 0;) {
         ML_AUTO_FREE char *manager = ml_json_find_string(entry, "manager", NULL);
         ML_AUTO_FREE char *time = ml_json_find_string(entry, "time", NULL);
-        if (!manager || !time || strcmp(manager, own) == 0 ||
-            strcmp(manager, STATUS_MANAGER) == 0 || (last && strcmp(time, last) < 0) ||
+        if (!manager || !time || ml_str_is(ml_controller_of_manager(manager), own) ||
+            strcmp(manager, ML_STATUS_MANAGER) == 0 || (last && strcmp(time, last) < 0) ||
             !ml_managed_entry_has(entry, field))
             continue;
         free(found);
@@ -238,7 +236,7 @@ static char *find_other_manager(struct ml_str object, struct ml_str field, const
 static void on_object_read(void *context, struct ml_str body, const struct ml_err *err)
 {
     struct lookup *lookup = context;
-    ML_AUTO_FREE char *own = ml_asprintf("moonloop-%s", lookup->fights->opts.controller);
+    const char *own = lookup->fights->opts.controller;
     ML_AUTO_FREE char *manager = err ? NULL
                                      : find_other_manager(body, ml_str_of(lookup->field), own);
     ML_AUTO_FREE char *other = manager ? ml_asprintf("field manager %s", manager)

@@ -66,16 +66,17 @@ static bool is_kind(const struct ml_kind *kind, struct ml_str asked)
             strncasecmp(asked.ptr, kind->plural, asked.len) == 0);
 }
 
-/* The name of the kind that is asked about, if a script declares it; else `asked`. */
-static struct ml_str find_kind(struct ml_controller *const *all, size_t count, struct ml_str asked)
+/* The kind that is asked about; NULL: no script has it. */
+static const struct ml_kind *find_kind(struct ml_controller *const *all, size_t count,
+                                       struct ml_str asked)
 {
     for (size_t i = 0; i < count; i++) {
         const struct ml_revision *revision = all[i]->current;
         for (size_t k = 0; revision && k < revision->declaration->kind_count; k++)
             if (is_kind(revision->kinds[k], asked))
-                return ml_str_of(revision->kinds[k]->kind);
+                return revision->kinds[k];
     }
-    return asked;
+    return NULL;
 }
 
 /* ---- what an asker is told ---- */
@@ -428,6 +429,7 @@ static void keep(struct ml_journal_entry *list, size_t max, size_t *count,
 /* The controllers of a host, and those that reconcile the kind that is asked about. */
 struct asked {
     struct ml_str kind, key;
+    const struct ml_kind *known; /* NULL: no script has the kind */
     struct ml_controller *all[ML_CONTROLLERS_MAX], *own[ML_CONTROLLERS_MAX];
     size_t count, own_count;
 };
@@ -515,20 +517,11 @@ static void put_entries(const char *key, const struct ml_journal_entry *list, si
 
 /* ---- one field ---- */
 
-#define MANAGER_PREFIX                                                                             \
-    "moonloop-" /* of a controller's managers: "moonloop-one", "moonloop-one/…" */
-#define STATUS_MANAGER "moonloop" /* of the statuses of all */
-
-/* The kind that is asked about; NULL: no script has it. */
-static const struct ml_kind *kind_asked(const struct asked *asked)
+static int refuse_kind(const struct asked *asked, struct ml_buf *out)
 {
-    for (size_t i = 0; i < asked->count; i++) {
-        const struct ml_revision *revision = asked->all[i]->current;
-        for (size_t k = 0; revision && k < revision->declaration->kind_count; k++)
-            if (is_kind(revision->kinds[k], asked->kind))
-                return revision->kinds[k];
-    }
-    return NULL;
+    ml_buf_printf(out, "no script of this host has the kind " ML_STR_FMT "\n",
+                  ML_STR_ARG(asked->kind));
+    return 404;
 }
 
 /* Returns 200 when the object was read; 404 and 502 with the reason in `out`. */
@@ -536,14 +529,10 @@ static int check_read(const struct ml_inspect_view *view, const struct asked *as
                       struct ml_buf *out)
 {
     struct ml_inspect_read *read = view->read;
-    const struct ml_kind *kind = kind_asked(asked);
-    if (!kind) {
-        ml_buf_printf(out, "no script of this host has the kind " ML_STR_FMT "\n",
-                      ML_STR_ARG(asked->kind));
-        return 404;
-    }
+    if (!asked->known)
+        return refuse_kind(asked, out);
     if (!read->is_known) {
-        read->kind = kind;
+        read->kind = asked->known;
         read->ns = ml_str_dup(ml_key_namespace(asked->key));
         read->name = ml_str_dup(ml_key_name(asked->key));
         return ML_INSPECT_READS;
@@ -591,10 +580,8 @@ static bool has_field(struct ml_str object, struct ml_str field)
 static const struct ml_controller *controller_of_manager(const struct asked *asked,
                                                          const char *manager)
 {
-    if (strncmp(manager, MANAGER_PREFIX, strlen(MANAGER_PREFIX)) != 0)
-        return NULL;
-    struct ml_str name = ml_str_of(manager + strlen(MANAGER_PREFIX));
-    return find_controller(asked->all, asked->count, ml_str_cut(&name, '/'));
+    struct ml_str name = ml_controller_of_manager(manager);
+    return name.len > 0 ? find_controller(asked->all, asked->count, name) : NULL;
 }
 
 /* The last write of the object by the controller; of its status by any. */
@@ -637,7 +624,7 @@ static void put_manager(const struct ml_inspect_view *view, const struct asked *
     }
     if (by)
         ml_json_put_string(writer, "controller", ml_str_of(by->name));
-    if ((by || strcmp(name, STATUS_MANAGER) == 0) && find_last_write(view, asked, by, &write) &&
+    if ((by || strcmp(name, ML_STATUS_MANAGER) == 0) && find_last_write(view, asked, by, &write) &&
         shows_write(view, asked, &write, false, true, left_out)) {
         ml_json_key(writer, ML_STR("write"));
         ml_json_begin_object(writer);
@@ -714,13 +701,13 @@ static int check_right(const struct ml_inspect_view *view, const struct asked *a
 {
     const struct ml_inspect_asker *asker = view->asker;
     struct ml_str ns = ml_key_namespace(asked->key), name = ml_key_name(asked->key);
-    bool is_known = false;
+    if (asker && !asked->known)
+        return refuse_kind(asked, out);
     for (size_t i = 0; asker && i < asked->count; i++) {
         const struct ml_revision *revision = asked->all[i]->current;
         for (size_t k = 0; revision && k < revision->declaration->kind_count; k++) {
             if (!is_kind(revision->kinds[k], asked->kind))
                 continue;
-            is_known = true;
             if (asker->may(asker->context, "get", revision->kinds[k], ns, name))
                 continue;
             ml_buf_puts(out, "you may not get ");
@@ -729,11 +716,7 @@ static int check_right(const struct ml_inspect_view *view, const struct asked *a
             return 403;
         }
     }
-    if (!asker || is_known)
-        return 200;
-    ml_buf_printf(out, "no script of this host has the kind " ML_STR_FMT "\n",
-                  ML_STR_ARG(asked->kind));
-    return 404;
+    return 200;
 }
 
 static int answer_why(const struct ml_inspect_view *view, struct ml_str rest, const char *field,
@@ -747,7 +730,8 @@ static int answer_why(const struct ml_inspect_view *view, struct ml_str rest, co
         return 400;
     }
     asked.count = ml_scripts_controllers(view->scripts, asked.all);
-    asked.kind = find_kind(asked.all, asked.count, kind);
+    asked.known = find_kind(asked.all, asked.count, kind);
+    asked.kind = asked.known ? ml_str_of(asked.known->kind) : kind;
     for (size_t i = 0; i < asked.count; i++)
         if (asked.all[i]->current && is_kind(ml_revision_kind(asked.all[i]->current), asked.kind))
             asked.own[asked.own_count++] = asked.all[i];

@@ -58,7 +58,7 @@ struct ml_inspect_view {
     bool ready;
     struct ml_str why;                    /* lines, as of `ready` in struct ml_endpoints_opts */
     const struct ml_inspect_asker *asker; /* NULL: is told all */
-    struct ml_inspect_read *read;         /* NULL: nothing can be read */
+    struct ml_inspect_read *read;         /* NULL is fine where no field is asked about */
 };
 
 /* Fills in `out`, but for `asker` and `read`; `why` keeps its lines. */

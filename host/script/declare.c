@@ -413,8 +413,8 @@ ML_RAISES static void declare_name(lua_State *L, int definition)
                    name.ptr);
     script->declaration.name = ml_strdup(name.ptr);
     script->declaration.finalizer = ml_asprintf("moonloop.dev/%s", name.ptr);
-    script->field_manager = ml_asprintf("moonloop-%s", name.ptr);
-    script->patch_manager = ml_asprintf("moonloop-%s/patch", name.ptr);
+    script->field_manager = ml_asprintf(ML_MANAGER_PREFIX "%s", name.ptr);
+    script->patch_manager = ml_asprintf(ML_MANAGER_PREFIX "%s/patch", name.ptr);
     lua_pop(L, 1);
 }
 
@@ -435,8 +435,8 @@ ML_RAISES static void declare_formerly(lua_State *L, int definition)
             refuse_definition(L, "formerly");
         declaration->formerly[i - 1] = ml_str_dup(name);
         declaration->former_finalizers[i - 1] = ml_asprintf("moonloop.dev/%s", name.ptr);
-        script->former_managers[i - 1] = ml_asprintf("moonloop-%s", name.ptr);
-        script->former_patch_managers[i - 1] = ml_asprintf("moonloop-%s/patch", name.ptr);
+        script->former_managers[i - 1] = ml_asprintf(ML_MANAGER_PREFIX "%s", name.ptr);
+        script->former_patch_managers[i - 1] = ml_asprintf(ML_MANAGER_PREFIX "%s/patch", name.ptr);
         lua_pop(L, 1);
     }
     lua_pop(L, 2);

@@ -174,6 +174,15 @@ void ml_script_bind(struct ml_script *script, const struct ml_script_binding *bi
     script->binding = *binding;
 }
 
+struct ml_str ml_controller_of_manager(const char *manager)
+{
+    struct ml_str name = ml_str_of(manager);
+    if (!ml_str_starts(name, ML_MANAGER_PREFIX))
+        return ML_STR("");
+    name = ml_str_of(manager + strlen(ML_MANAGER_PREFIX));
+    return ml_str_cut(&name, '/');
+}
+
 bool ml_declaration_is_called(const struct ml_declaration *declaration, struct ml_str name)
 {
     for (const char *const *former = declaration->formerly; *former; former++)

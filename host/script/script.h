@@ -132,6 +132,13 @@ struct ml_declaration {
 /* Is it the controller's name, or one that it had? */
 bool ml_declaration_is_called(const struct ml_declaration *declaration, struct ml_str name);
 
+#define ML_MANAGER_PREFIX "moonloop-"
+#define ML_STATUS_MANAGER "moonloop" /* the field manager of the statuses of all controllers */
+
+/* The controller that a field manager is of: "moonloop-NAME" applies and creates, and
+ * "moonloop-NAME/patch" patches. A part of `manager`; empty: it is of none. */
+struct ml_str ml_controller_of_manager(const char *manager);
+
 /* Compiles and runs `files->files[entry]` in a fresh state. ML_ESCRIPT with "file:line:
  * message" when it does not compile or load, breaks a limit, is bytecode, or returns something
  * that is neither a controller nor a table (a module for others). `out` has one reference.

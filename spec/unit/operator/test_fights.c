@@ -58,10 +58,11 @@ static void put_part(struct world *world)
     ml_loop_poll(world->loop);
 }
 
+static int version = 100; /* of the part, the newest */
+
 /* Does what is asked until nothing is, and at most `rounds` writes of the part. */
 static void serve(struct world *world, int rounds)
 {
-    static int version = 100;
     ml_loop_poll(world->loop);
     while (world->write_count > 0) {
         struct fake_call *call = world->writes[0];
@@ -78,6 +79,15 @@ static void serve(struct world *world, int rounds)
         }
         ml_loop_poll(world->loop);
     }
+}
+
+/* Somebody else, who is no run of this process, sets the part back. */
+static void set_back(struct world *world)
+{
+    ML_AUTO_FREE char *part = ml_asprintf(PART, ++version, "z");
+    ML_AUTO_FREE char *event = ml_asprintf("{\"type\":\"MODIFIED\",\"object\":%s}\n", part);
+    assert_true(fake_piece(world->parts_watch, event));
+    ml_loop_poll(world->loop);
 }
 
 static void assert_logged(const struct world *world, const char *text)
@@ -135,6 +145,28 @@ static void test_fight_names_the_revision_that_began_it(void **state)
     assert_int_equal(unit_count(world->log.fd, never), 0);
 }
 
+/* When the object is read, this controller's own patch is the last that managedFields know of. */
+static void test_own_patches_are_no_other_side(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *text = rival("x", "");
+    tell(world, text, NULL);
+    put_part(world);
+    world->parts = NULL;
+    for (int i = 0; i < 100 && !world->parts; i++) {
+        serve(world, 100);
+        advance(world, 250 * ML_NS_PER_MS);
+        set_back(world);
+    }
+    assert_non_null(world->parts); /* the read of the part */
+    fake_reply(ml_take(&world->parts), 200,
+               "{\"metadata\":{\"managedFields\":[{\"manager\":\"moonloop-x/patch\",\"time\":"
+               "\"2023-11-14T22:13:20Z\",\"fieldsV1\":{\"f:spec\":{\"f:by\":{}}}}]}}");
+    ml_loop_poll(world->loop);
+    assert_logged(world, "other=\"another client\" changes=\"Part d/p: spec.by (a.lua:8 of ");
+    serve(world, 100);
+}
+
 static void test_script_that_wakes_itself_is_told_with_its_line(void **state)
 {
     struct world *world = *state;
@@ -164,6 +196,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FIGHTS_TEST(test_fight_names_both_lines_and_revisions),
         FIGHTS_TEST(test_fight_names_the_revision_that_began_it),
+        FIGHTS_TEST(test_own_patches_are_no_other_side),
         FIGHTS_TEST(test_script_that_wakes_itself_is_told_with_its_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
