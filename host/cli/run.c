@@ -32,7 +32,7 @@ static const struct ml_option options[] = {
     {"--health-probe-bind-address", "HOST:PORT", "serve /healthz and /readyz; 0: do not (default)",
      ML_OPTION_TEXT, offsetof(struct run, opts.health_probe_bind_address)},
     {"--inspect-bind-address", "HOST:PORT",
-     "answer moonloop status, why and trace by port-forward, on loopback; 0: do not (default)",
+     "answer moonloop status, top, why and trace by port-forward, on loopback; 0: do not (default)",
      ML_OPTION_TEXT, offsetof(struct run, opts.inspect_bind_address)},
     {"--webhook-bind-address", "HOST:PORT",
      "serve the scripts' webhooks over TLS; 0: do not (default)", ML_OPTION_TEXT,

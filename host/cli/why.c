@@ -77,16 +77,37 @@ static void append_trial(struct ml_str controller, struct ml_buf *line)
     ml_buf_printf(line, "  %s on trial: %s of %s objects", revision, objects, of);
 }
 
+static void append_list(struct ml_str answer, const char *key, const char *title,
+                        void (*append)(struct ml_str one, struct ml_buf *out), struct ml_buf *out)
+{
+    ML_AUTO(ml_answer_items_fini) struct ml_answer_items items = {0};
+    struct ml_str one;
+    for (bool first = true; ml_answer_items_next(&items, ml_answer_list(answer, key), &one);
+         first = false) {
+        if (first && title)
+            ml_append_line(out, "%s", title);
+        append(one, out);
+    }
+}
+
+static void append_line_of(struct ml_str raw, struct ml_buf *out)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf line = ML_BUF_INIT;
+    append_string(&line, raw);
+    ml_append_line(out, "%s", ml_buf_cstr(&line));
+}
+
 /* Lines about things that the asker may not see. */
 static void append_not_shown(struct ml_str answer, struct ml_buf *out)
 {
-    ML_AUTO(ml_answer_items_fini) struct ml_answer_items lines = {0};
-    struct ml_str one;
-    while (ml_answer_items_next(&lines, ml_answer_list(answer, "not_shown"), &one)) {
-        ML_AUTO(ml_buf_fini) struct ml_buf line = ML_BUF_INIT;
-        append_string(&line, one);
-        ml_append_line(out, "%s", ml_buf_cstr(&line));
-    }
+    append_list(answer, "not_shown", NULL, append_line_of, out);
+}
+
+static void append_check(struct ml_str raw, struct ml_buf *out)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf line = ML_BUF_INIT;
+    append_string(&line, raw);
+    ml_append_line(out, "  %s", ml_buf_cstr(&line));
 }
 
 void ml_status_append_controllers(struct ml_str answer, struct ml_buf *out)
@@ -114,15 +135,9 @@ static void append_status(struct ml_str answer, struct ml_buf *out)
 {
     ML_AUTO_FREE char *leads = ml_answer_text(answer, "leads", "false");
     ML_AUTO_FREE char *ready = ml_answer_text(answer, "ready", "false");
-    ML_AUTO(ml_answer_items_fini) struct ml_answer_items checks = {0};
-    struct ml_str one;
     ml_append_line(out, "%s, %s", strcmp(ready, "true") == 0 ? "ready" : "not ready",
                    strcmp(leads, "true") == 0 ? "reconciles" : "stands by: another replica leads");
-    while (ml_answer_items_next(&checks, ml_answer_list(answer, "checks"), &one)) {
-        ML_AUTO(ml_buf_fini) struct ml_buf line = ML_BUF_INIT;
-        append_string(&line, one);
-        ml_append_line(out, "  %s", ml_buf_cstr(&line));
-    }
+    append_list(answer, "checks", NULL, append_check, out);
     ml_status_append_controllers(answer, out);
     append_not_shown(answer, out);
 }
@@ -186,19 +201,6 @@ static void append_write(struct ml_str write, struct ml_buf *out)
     ML_AUTO_FREE char *error = ml_answer_text(write, "error", "");
     ml_append_line(out, "  " TIME_FMT "  %s %s %s, by %s for %s%s%s%s%s", at, verb, kind, name,
                    controller, key, *place ? ", " : "", place, *error ? ": " : "", error);
-}
-
-static void append_list(struct ml_str answer, const char *key, const char *title,
-                        void (*append)(struct ml_str one, struct ml_buf *out), struct ml_buf *out)
-{
-    ML_AUTO(ml_answer_items_fini) struct ml_answer_items items = {0};
-    struct ml_str one;
-    for (bool first = true; ml_answer_items_next(&items, ml_answer_list(answer, key), &one);
-         first = false) {
-        if (first && title)
-            ml_append_line(out, "%s", title);
-        append(one, out);
-    }
 }
 
 /* One whose managed fields the field is among. */

@@ -63,8 +63,8 @@ struct moonloop_opts {
     const char *const *scripts_configmaps; /* "NAMESPACE/NAME", NULL-terminated */
     const char *metrics_bind_address;      /* "host:port"; default and "0": not served */
     const char *health_probe_bind_address; /* the same */
-    /* The same, on loopback alone: answers `moonloop status`, `why` and `trace` of users who come
-     * through the API server and show a token. */
+    /* The same, on loopback alone: answers `moonloop status`, `top`, `why` and `trace` of users who
+     * come through the API server and show a token. */
     const char *inspect_bind_address;
     /* Where API servers call the webhooks of the scripts, over TLS; default and "0": not served.
      * The certificate is the host's own, kept in a Secret, unless there is a folder with tls.crt

@@ -6,7 +6,6 @@
 #include "operator/controller_internal.h"
 
 #include "base/escape.h"
-#include "codec/json.h"
 #include "kube/object_diff.h"
 #include "operator/status.h"
 #include "state/journal.h"
@@ -203,14 +202,19 @@ static const struct ml_object *object_of_slowed(void *context, struct ml_str key
 static void controller_brake(struct ml_controller *self, const struct ml_err *why);
 static struct ml_key_trial *controller_part(const struct ml_controller *self, struct ml_str key);
 
-/* An edit that begins a fight is taken back. `fields`: what both sides change, or the key alone. */
-static void stop_trial_of_slowed(struct ml_controller *self, struct ml_str key, const char *fields)
+/* An edit that begins a fight is taken back. `slowed` NULL: the key asks to be called again at
+ * once.
+ */
+static void stop_trial_of_slowed(struct ml_controller *self, struct ml_str key,
+                                 const struct ml_slowed *slowed)
 {
     const struct ml_key_trial *part = controller_part(self, key);
     struct ml_err err = ML_ERR_INIT;
     if (!part || part->slowed_before ||
         ml_controller_revision_of(self, key) != self->trial.revision)
         return;
+    ML_AUTO_FREE char *fields = slowed ? ml_fights_describe(self->fights, key, slowed)
+                                       : ml_strdup("each run asks to be called again at once");
     ML_AUTO_FREE char *why = ml_asprintf(ML_STR_FMT " changes again and again: %s", ML_STR_ARG(key),
                                          fields);
     ml_brake_stop(&self->trial.brake, why, &err);
@@ -220,17 +224,16 @@ static void stop_trial_of_slowed(struct ml_controller *self, struct ml_str key, 
 static void controller_key_slowed(struct ml_controller *self, struct ml_str key,
                                   const struct ml_slowed *slowed)
 {
-    ML_AUTO_FREE char *what = ml_fights_describe(self->fights, key, slowed);
     ml_metric_add(self->metrics.slowed, 1);
     ml_fights_tell(self->fights, key, slowed);
-    stop_trial_of_slowed(self, key, what);
+    stop_trial_of_slowed(self, key, slowed);
 }
 
 static void controller_key_hot(struct ml_controller *self, struct ml_str key)
 {
     ml_metric_add(self->metrics.slowed, 1);
     ml_fights_tell_hot(self->fights, key);
-    stop_trial_of_slowed(self, key, "each run asks to be called again at once");
+    stop_trial_of_slowed(self, key, NULL);
 }
 
 /* ---- verdicts of the enqueue filter ---- */
