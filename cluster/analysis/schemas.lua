@@ -1,10 +1,8 @@
 --- The kinds that the development binary knows without a server: the built-in ones, and those of CRDs. For the analysis
 --- of scripts (lua/analysis), and for `moonloop types`.
-local analysis = require "analysis"
 local builtin = require "cluster.apiserver.schema.builtin"
 local definitions = require "cluster.apiserver.openapi.definitions"
 local facts = require "cluster.kinds.resources"
-local host = require "cluster.host"
 local openapi_versions = require "cluster.apiserver.openapi.openapi_versions"
 
 local M = {}
@@ -84,17 +82,6 @@ function M.answer(options)
     known.kinds[#known.kinds + 1] = { group = entry.group, version = entry.version, kind = entry.kind }
   end
   return { documents = documents, known = known.kinds }
-end
-
-
---- The problems of a source.
---- @param options table { files = { { name =, text = }, … }, manifests = as of answer }
---- @return table list of { file =, line =, text = "database.lua:12: …" }
-function M.check(options)
-  return host.json.array(analysis.run(options.files, function(kinds)
-    local answer = M.answer { kinds = kinds, manifests = options.manifests }
-    return answer.documents, answer.known
-  end))
 end
 
 

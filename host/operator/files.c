@@ -383,7 +383,7 @@ uint64_t ml_files_fingerprint(const struct ml_files *files, const struct ml_scri
 /* ---- the watch of a path ---- */
 
 /* An editor saves in several steps, `cp -r` writes several files: one change for all. */
-#define SETTLE_NS (20 * ML_NS_PER_MS)
+#define SETTLE_NS (10 * ML_NS_PER_MS)
 #define RETRY_NS  (1 * ML_NS_PER_S)
 
 #define WATCHES_MAX 512

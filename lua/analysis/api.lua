@@ -195,12 +195,19 @@ local function function_of(module, entry)
 end
 
 
+-- The types of its fields are read when they are asked for: a script uses few of them.
 local function module_of(module)
-  local names, fields = {}, {}
+  local names, entries = {}, {}
   for _, entry in ipairs(module) do
-    names[#names + 1] = entry.name
-    fields[entry.name] = entry.call and function_of(module, entry) or M.type(entry.type)
+    names[#names + 1], entries[entry.name] = entry.name, entry
   end
+  local fields = setmetatable({}, {
+    __index = function(fields, name)
+      local entry = entries[name]
+      fields[name] = entry and (entry.call and function_of(module, entry) or M.type(entry.type))
+      return rawget(fields, name)
+    end,
+  })
   return { is = "module", name = module.name, var = module.var, fields = fields, names = table.concat(names, " ") }
 end
 

@@ -4,33 +4,6 @@ local names = require "moonloop.names"
 
 local M = {}
 
-local REFERENCE = "^#/components/schemas/(.+)$"
-
--- The name that a schema refers to, also by { allOf = { { ["$ref"] = … } }, default = … }; or nil.
-local function referred(schema)
-  local target = schema["$ref"]
-  if target == nil and type(schema.allOf) == "table" and #schema.allOf == 1 and type(schema.allOf[1]) == "table" then
-    target = schema.allOf[1]["$ref"]
-  end
-  return type(target) == "string" and target:match(REFERENCE) or nil
-end
-
-
--- Puts definitions in the places of the references to them.
-local function link(schema, definitions)
-  for key, value in pairs(schema) do
-    if type(value) == "table" then
-      local name = key ~= "x-kubernetes-group-version-kind" and referred(value)
-      if name then
-        schema[key] = definitions[name] or {}
-      else
-        link(value, definitions)
-      end
-    end
-  end
-end
-
-
 -- The names of a set, in one string.
 local function words(set)
   local list = {}
@@ -70,8 +43,8 @@ local function by_group(kinds)
 end
 
 
--- All definitions, linked, and the names of those of kinds: "apps/v1/Deployment" → name. Definitions of one name are
--- the same: they come from one server.
+-- All definitions, and the names of those of kinds: "apps/v1/Deployment" → name. Definitions of one name are the same:
+-- they come from one server.
 local function read(documents)
   local definitions, roots = {}, {}
   for kind, document in pairs(documents) do
@@ -81,9 +54,6 @@ local function read(documents)
         definitions[name] = definitions[name] or type(schema) == "table" and schema or nil
       end
     end
-  end
-  for _, schema in pairs(definitions) do
-    link(schema, definitions)
   end
   return definitions, roots
 end
@@ -98,7 +68,9 @@ function M.source(documents, known)
   return {
     schema_of = function(group, version, kind)
       local root = roots[(group == "" and "" or group .. "/") .. version .. "/" .. kind]
-      return root and definitions[root]
+      if root then
+        return definitions[root], definitions
+      end
     end,
     missing = function(group, version, kind)
       return missing(groups, group, version, kind)

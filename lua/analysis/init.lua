@@ -269,17 +269,17 @@ end
 
 
 -- moonloop.Result with the status of the kind, and the children of a controller.
-local function result_type(status, declaration)
-  if not declaration.result_type then
+local function result_type(self, status, declaration)
+  if not self.result_types[declaration] then
     local result, fields = api.class "Result", {}
     for name, type in pairs(result.fields) do
       fields[name] = type
     end
     fields.status = status or fields.status
     fields.children = { is = "list", item = { is = "child", declaration = declaration } }
-    declaration.result_type = { is = "class", name = "Result", names = result.names, fields = fields }
+    self.result_types[declaration] = { is = "class", name = "Result", names = result.names, fields = fields }
   end
-  return declaration.result_type
+  return self.result_types[declaration]
 end
 
 
@@ -291,7 +291,7 @@ function Check:results(chunk, declaration)
   for _, name in ipairs { "reconcile", "finalize" } do
     local made = self.program:function_of(declaration.fields[name])
     for _, list in ipairs(made and made.returns or {}) do
-      self.expected:expect(made.chunk, list[1], result_type(status, declaration), "the result of " .. name, "")
+      self.expected:expect(made.chunk, list[1], result_type(self, status, declaration), "the result of " .. name, "")
     end
   end
   self.expected:expect(chunk, declaration, api.class "Declaration", "moonloop.controller", "")
@@ -354,16 +354,11 @@ local function sort(problems, files)
 end
 
 
---- Looks for names that do not exist.
---- @param files table the files of one source, { { name = "x.lua", text = }, … }, which compile
---- @param kinds table schema_of = function(group, version, kind) → schema, or nil; missing = function(group, version,
----   kind) → why there is no such kind; nil: there is, or it is not known
---- @return table problems list of { file =, line =, text = "x.lua:12: …" }, in the order of files and lines
-function M.check(files, kinds)
-  local program = program_of.new(files)
-  local types = types_of.new(program, kinds.schema_of)
+local function check(files, types, kinds)
+  local program = types.program
+  types:know(kinds.schema_of)
   local self = setmetatable({
-    program = program, types = types, all = survey(program), problems = {}, told = {}, kinds = kinds,
+    program = program, types = types, all = survey(program), problems = {}, told = {}, kinds = kinds, result_types = {},
   }, Check)
   self.expected = expected_of.new(types, function(chunk, line, text)
     self:tell(chunk, line, text)
@@ -387,20 +382,38 @@ function M.check(files, kinds)
 end
 
 
+--- Looks for names that do not exist.
+--- @param files table the files of one source, { { name = "x.lua", text = }, … }, which compile
+--- @param kinds table schema_of = function(group, version, kind) → schema, or nil; missing = function(group, version,
+---   kind) → why there is no such kind; nil: there is, or it is not known
+--- @return table problems list of { file =, line =, text = "x.lua:12: …" }, in the order of files and lines
+function M.check(files, kinds)
+  return check(files, types_of.new(program_of.new(files)), kinds)
+end
+
+
+-- The kinds that are asked for, in that order.
+local function kinds_of(types)
+  local list, seen = {}, {}
+  declared.check {
+    program = types.program, types = types, tell = function() end,
+    kinds = {
+      missing = function(group, version, kind)
+        local key = ("%s/%s/%s"):format(group, version, kind)
+        list[#list + 1] = not seen[key] and { group = group, version = version, kind = kind } or nil
+        seen[key] = true
+      end,
+    },
+  }
+  return list
+end
+
+
 --- The kinds that the texts name.
 --- @param files table as of check
 --- @return table list of { group =, version =, kind = }
 function M.kinds(files)
-  local list, seen = {}, {}
-  M.check(files, {
-    schema_of = function() return nil end,
-    missing = function(group, version, kind)
-      local key = ("%s/%s/%s"):format(group, version, kind)
-      list[#list + 1] = not seen[key] and { group = group, version = version, kind = kind } or nil
-      seen[key] = true
-    end,
-  })
-  return list
+  return kinds_of(types_of.new(program_of.new(files)))
 end
 
 
@@ -409,7 +422,8 @@ end
 --- @param ask function of the kinds that the texts name; returns what documents.source takes
 --- @return table problems
 function M.run(files, ask)
-  return M.check(files, documents.source(ask(M.kinds(files))))
+  local types = types_of.new(program_of.new(files))
+  return check(files, types, documents.source(ask(kinds_of(types))))
 end
 
 

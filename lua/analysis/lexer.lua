@@ -5,7 +5,21 @@ local ESCAPES = {
   a = "\a", b = "\b", f = "\f", n = "\n", r = "\r", t = "\t", v = "\v", ["\\"] = "\\", ['"'] = '"', ["'"] = "'",
   ["\n"] = "\n",
 }
-local SYMBOLS = { "^%.%.%.", "^%.%.", "^[=~<>]=", "^//", "^<<", "^>>", "^::", "^." }
+local MINUS = ("-"):byte()
+
+-- By the byte that they begin with: names, the symbols of one byte that nothing longer begins with, and the symbols that
+-- are longer, the longest first.
+local NAMES, SINGLES, LONGER = {}, {}, {}
+for byte = 1, 127 do
+  local char = string.char(byte)
+  NAMES[byte] = char:find "^[%a_]" ~= nil
+  SINGLES[byte] = char:find "^[-+*%%^#&|(){};,]" and char or nil
+end
+for symbol in ("... .. == ~= <= >= // << >> ::"):gmatch "%S+" do
+  local list = LONGER[symbol:byte()] or {}
+  LONGER[symbol:byte()] = list
+  list[#list + 1] = symbol
+end
 
 -- The content of a long bracket that opens at `at`, and where it ends; nil: none opens there.
 local function long_bracket(text, at)
@@ -66,11 +80,24 @@ local function number_at(text, at)
 end
 
 
+-- Where the next token begins, over spaces and comments; nil: there is none.
+local function find_token(text, at)
+  at = text:find("%S", at)
+  while at and text:byte(at) == MINUS and text:byte(at + 1) == MINUS do
+    at = text:find("%S", skip_comment(text, at))
+  end
+  return at
+end
+
+
 -- The token at `at`, which is no space: its type, its text, and where the next one begins.
 local function token_at(text, at)
-  local name = text:match("^[%a_][%w_]*", at)
-  if name then
+  local byte = text:byte(at)
+  if NAMES[byte] then
+    local name = text:match("^[%w_]+", at)
     return "name", name, at + #name
+  elseif SINGLES[byte] then
+    return "symbol", SINGLES[byte], at + 1
   end
   if text:find("^[\"']", at) then
     local value, to = quoted(text, at)
@@ -84,12 +111,12 @@ local function token_at(text, at)
     local number = number_at(text, at)
     return "number", number, at + #number
   end
-  for _, pattern in ipairs(SYMBOLS) do
-    local symbol = text:match(pattern, at)
-    if symbol then
+  for _, symbol in ipairs(LONGER[byte] or {}) do
+    if text:sub(at, at + #symbol - 1) == symbol then
       return "symbol", symbol, at + #symbol
     end
   end
+  return "symbol", text:sub(at, at), at + 1
 end
 
 
@@ -99,13 +126,10 @@ Reader.__index = Reader
 -- Goes on to where the next token begins, over spaces and comments.
 function Reader:skip()
   local text = self.source
-  local at = text:find("%S", self.behind)
-  while at and text:find("^%-%-", at) do
-    at = text:find("%S", skip_comment(text, at))
+  self.begin = find_token(text, self.behind) or #text + 1
+  while self.newline < self.begin do
+    self.line, self.newline = self.line + 1, text:find("\n", self.newline + 1, true) or math.huge
   end
-  at = at or #text + 1
-  local _, lines = text:sub(self.begin, at - 1):gsub("\n", "")
-  self.line, self.begin = self.line + lines, at
 end
 
 
@@ -123,14 +147,11 @@ end
 
 --- Is the token behind this one that symbol, "="?
 function Reader:is_followed_by(symbol)
-  local text, at = self.source, self.source:find("%S", self.behind)
-  while at and text:find("^%-%-", at) do
-    at = text:find("%S", skip_comment(text, at))
-  end
+  local at = find_token(self.source, self.behind)
   if not at then
     return false
   end
-  local kind, found = token_at(text, at)
+  local kind, found = token_at(self.source, at)
   return kind == "symbol" and found == symbol
 end
 
@@ -138,7 +159,8 @@ end
 --- A reader of a text, before its first token.
 function M.reader(text)
   local behind = text:sub(1, 1) == "#" and (text:find("\n", 1, true) or #text + 1) or 1
-  return setmetatable({ source = text, behind = behind, begin = 1, line = 1 }, Reader)
+  local newline = text:find("\n", 1, true) or math.huge -- the next one, behind which another line begins
+  return setmetatable({ source = text, behind = behind, begin = 1, line = 1, newline = newline }, Reader)
 end
 
 

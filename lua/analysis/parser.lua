@@ -73,8 +73,9 @@ end
 
 
 function Parser:accept(text)
-  if self:peek() == text then
-    self.reader:next()
+  local reader = self.reader
+  if reader.text == text and reader.type ~= "string" then
+    reader:next()
     return true
   end
   return false

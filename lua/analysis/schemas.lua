@@ -24,16 +24,32 @@ local METADATA = {
 M.metadata = { is = "object", schema = METADATA, path = "metadata", of = "An object" }
 
 local ROOT = { apiVersion = STRING, kind = STRING, metadata = METADATA }
+local REFERENCE, ANYTHING = "^#/components/schemas/(.+)$", {}
 local MAY_BE_EMPTY = { spec = true, status = true } -- an empty table where an object has none
 
 --- The object of a kind, "apps/v1/Deployment", or nil when its schema is not known.
+--- @param schema_of function(group, version, kind) → schema, or nil; second: the definitions that it refers to by name
 function M.root(schema_of, kind)
   local group, version, name = kind:match "^(.-)/?([^/]+)/([^/]+)$"
-  local schema = group and schema_of(group, version, name)
+  if not group then
+    return nil
+  end
+  local schema, definitions = schema_of(group, version, name)
   return schema and {
     is = "object", schema = schema, path = "", of = ("%s of %s"):format(name, kind:match "^(.*)/"), is_root = true,
-    kind = kind,
+    kind = kind, definitions = definitions,
   } or nil
+end
+
+
+-- The definition that a schema refers to, also by { allOf = { { ["$ref"] = … } }, default = … }; else the schema.
+local function resolve(schema, definitions)
+  local target = schema["$ref"]
+  if target == nil and type(schema.allOf) == "table" and #schema.allOf == 1 and type(schema.allOf[1]) == "table" then
+    target = schema.allOf[1]["$ref"]
+  end
+  local name = type(target) == "string" and target:match(REFERENCE)
+  return name and (definitions and definitions[name] or ANYTHING) or schema
 end
 
 
@@ -58,7 +74,11 @@ end
 
 
 local function part(object, schema, path)
-  return { is = "object", schema = schema, path = path, of = object.of, kind = object.kind }
+  local definitions = object.definitions
+  return {
+    is = "object", schema = resolve(schema, definitions), path = path, of = object.of, kind = object.kind,
+    definitions = definitions,
+  }
 end
 
 

@@ -479,10 +479,23 @@ end
 
 -- }}}
 
---- @param program table of program.lua
+--- Gives the schemas of kinds. The types are found anew.
 --- @param schema_of function(group, version, kind) → schema, or nil
-function M.new(program, schema_of)
-  local self = setmetatable({ program = program, schema_of = schema_of, found = {}, results = {} }, Types)
+function Types:know(schema_of)
+  self.schema_of, self.found, self.results = schema_of, {}, {}
+end
+
+
+local function no_schema()
+  return nil
+end
+
+
+--- @param program table of program.lua, which belongs to these types from now on
+--- @return table types, to which no schema is known
+function M.new(program)
+  local self = setmetatable({ program = program }, Types)
+  self:know(no_schema)
   for _, chunk in ipairs(program.list) do
     for _, call in ipairs(chunk.calls) do
       add_call(self, chunk, call)

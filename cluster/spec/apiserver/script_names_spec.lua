@@ -1,5 +1,5 @@
 -- Names that do not exist, found in the texts of scripts (lua/analysis), by the built-in kinds and those of CRDs.
-local schemas = require "cluster.analysis.schemas"
+local names = require "testnames"
 local host = require "cluster.host"
 local stubs = require "cluster.analysis.stubs"
 
@@ -38,7 +38,7 @@ local Pod = moonloop.kind("v1", "Pod")
 -- The problems of a script that says `text`, without the name of the file.
 local function problems(text, head)
   assert(load((head or HEAD) .. text))
-  local list = schemas.check { files = { { name = "x.lua", text = (head or HEAD) .. text } }, manifests = { CRD } }
+  local list = names.check { files = { { name = "x.lua", text = (head or HEAD) .. text } }, manifests = { CRD } }
   local lines = {}
   for index, problem in ipairs(list) do
     assert.equal("x.lua", problem.file)
@@ -210,7 +210,7 @@ describe("A name that does not exist", function()
   it("is told of another file of the source", function()
     local helper = "local M = {}\nfunction M.name_of(thing) return thing.spec.verison end\nreturn M"
     local main = HEAD .. 'local names = require "names"\n' .. controller "ctx.log(names.name_of(db)) names.nmae_of(db)"
-    local list = schemas.check {
+    local list = names.check {
       files = { { name = "main.lua", text = main }, { name = "names.lua", text = helper } }, manifests = { CRD },
     }
     assert.same({
@@ -312,7 +312,7 @@ describe("What is used and not declared", function()
         files[index + 1] = { name = index .. ".lua", text = text }
       end
       local list = {}
-      for _, problem in ipairs(schemas.check { files = files, manifests = { CRD } }) do
+      for _, problem in ipairs(names.check { files = files, manifests = { CRD } }) do
         list[#list + 1] = problem.text
       end
       return list
@@ -427,7 +427,7 @@ describe("A definition that makes no sense", function()
         broken.kind = "CustomResourceDefinition"
       end
       local files = { { name = "x.lua", text = HEAD .. controller "return db.spec.verison" } }
-      assert.equal(0, #schemas.check { files = files, manifests = { broken } })
+      assert.equal(0, #names.check { files = files, manifests = { broken } })
       assert.is_string(stubs.render { files = files, manifests = { broken } }.text)
     end
   end)
@@ -510,7 +510,7 @@ describe("The scripts of this repository", function()
     local manifests = definitions()
     local scripts = files "reconcilers/*.lua examples/*/*.lua"
     assert.is_true(#scripts > 8 and #manifests > 3)
-    assert.same({}, { table.unpack(schemas.check { files = scripts, manifests = manifests }) })
+    assert.same({}, names.check { files = scripts, manifests = manifests })
   end)
 
   it("nor do the examples of its documentation", function()
@@ -522,7 +522,7 @@ describe("The scripts of this repository", function()
       end
     end
     assert.is_true(checked > 5)
-    assert.same({}, { table.unpack(schemas.check { files = examples, manifests = definitions() }) })
+    assert.same({}, names.check { files = examples, manifests = definitions() })
   end)
 
   it("and all of its Lua can be parsed", function()

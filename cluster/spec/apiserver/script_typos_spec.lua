@@ -1,6 +1,6 @@
 -- One-word typos in the operators of this repository. `moonloop check` (lua/analysis) finds each in its line, and
 -- suggests the name that was meant if there is one like it.
-local schemas = require "cluster.analysis.schemas"
+local names = require "testnames"
 local host = require "cluster.host"
 
 -- File, what it has, what an author types instead.
@@ -192,7 +192,7 @@ local function problems(name, from, to)
     end
     files[index] = { name = each .. ".lua", text = text }
   end
-  return schemas.check { files = files, manifests = manifests }, line
+  return names.check { files = files, manifests = manifests }, line
 end
 
 
