@@ -34,6 +34,13 @@ local function numbers(name, scale)
 end
 
 
+-- The largest of the numbers: of thirty, that is their p99.
+local function longest(name, scale)
+  local list = numbers(name, scale)
+  return #list > 0 and { math.max(table.unpack(list)) } or list
+end
+
+
 local function median(list)
   local sorted = table.move(list, 1, #list, 1, {})
   table.sort(sorted)
@@ -134,9 +141,10 @@ local targets = {
   { "write of the ConfigMap to the first pod under the new script",
     numbers("reload.alone.asked", MS), "%.0f ms", 1000 },
   { "… among 1,000 other Ats", numbers("reload.among1000.asked", MS), "%.0f ms", 1000 },
-  { "an edit of a script over 100 Ats: until it is live, with its plan",
+  { "an edit of a script of 220 lines over 100 Ats: until it is live, with its plan",
     numbers("edit.few.guarded", MS), "%.0f ms", 50 },
-  { "… without one (`--rollout immediate`)", numbers("edit.few.immediate", MS), "%.0f ms", 50 },
+  { "… the one that took longest", longest("edit.few.guarded", MS), "%.0f ms", 50 },
+  { "… without a plan (`--rollout immediate`)", numbers("edit.few.immediate", MS), "%.0f ms", 50 },
   { "… over 10,000 Ats, with its plan", (numbers("edit.count")[1] or 0) == 10000
     and numbers("edit.many.guarded", MS) or {}, "%.0f ms", 1000 },
   { "`moonloop plan` over 10,000 Ats", (numbers("edit.count")[1] or 0) == 10000 and numbers "edit.plan.seconds" or {},

@@ -1,27 +1,29 @@
 # shellcheck shell=bash disable=SC2154
-# A script is edited that runs over 100 and then over 10,000 waiting Ats: from the moment when its file is replaced until the
-# host says that the new version is live. With `--rollout guarded` and `immediate` in turn: the difference is the plan that is
+# A script of 220 lines in two files is edited that runs over 100 and then over 10,000 waiting Ats: from the moment when its file
+# is replaced until the host says that the new version is live. With `--rollout guarded` and `immediate` in turn: the difference is the plan that is
 # made of each version. And `moonloop plan` of the same script over all of them, `moonloop check` of it, and how long a host over all of
 # them takes to answer `status`, `why` and `top`.
 scenario_edit() {
-  local few=100 many=10000 edits=10 rollout
-  [ "$quick" = no ] || { many=1000; edits=3; }
+  local few=100 many=10000 few_edits=30 edits=10 rollout
+  [ "$quick" = no ] || { many=1000; few_edits=3; edits=3; }
   cp_up
   mkdir -p "$work/edit"
+  cp reconcilers/database_engines.lua "$work/edit/"
+  { echo 'local _ = require "database_engines"'; cat reconcilers/cnat.lua; } >"$work/edit/base"
   "$load" namespace --name edit
   "$load" ats --namespace edit --count "$few" --due +86400s >/dev/null
   "$load" wait --namespace edit --count 0 --phase PENDING
-  for rollout in guarded immediate; do edit_some "$rollout" few; done
+  for rollout in guarded immediate; do edit_some "$rollout" few "$few_edits"; done
   "$load" ats --namespace edit --first $((few + 1)) --count $((many - few)) --due +86400s --concurrency 32 >/dev/null
-  for rollout in guarded immediate; do edit_some "$rollout" many; done
+  for rollout in guarded immediate; do edit_some "$rollout" many "$edits"; done
   edit_check
   edit_plan
   record edit.count "$many"
 }
 
-edit_some() { # guarded|immediate few|many
-  local i
-  cp reconcilers/cnat.lua "$work/edit/cnat.lua"
+edit_some() { # guarded|immediate few|many EDITS
+  local i edits=$3
+  cp "$work/edit/base" "$work/edit/cnat.lua"
   : >"$work/host.log"
   host_start "$subject" --scripts "$work/edit/cnat.lua" --rollout "$1"
   until grep -q '"script is live"' "$work/host.log"; do sleep 0.05; done
@@ -38,7 +40,7 @@ edit_some() { # guarded|immediate few|many
 # The time in the log line is of the host's own clock, which is this machine's.
 edit_once() { # NUMBER; prints the figure
   local began live
-  { cat reconcilers/cnat.lua; echo "-- edit $1"; } >"$work/edit/next"
+  { cat "$work/edit/base"; echo "-- edit $1"; } >"$work/edit/next"
   began=$EPOCHREALTIME
   mv "$work/edit/next" "$work/edit/cnat.lua"
   until [ "$(grep -c '"new version is live"' "$work/host.log")" = "$1" ]; do sleep 0.02; done
