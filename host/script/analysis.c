@@ -12,7 +12,7 @@
 
 #define MEMORY_DEFAULT ((size_t)16 * 1024 * 1024)
 #define HOOK_EVERY     1000 /* instructions */
-#define HOOKS_A_STEP   100  /* some milliseconds */
+#define HOOKS_A_STEP   25   /* one or two milliseconds: a quick slice (state/slices.c) */
 #define HOOKS_MAX      200000
 
 struct wanted {

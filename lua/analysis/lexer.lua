@@ -7,8 +7,8 @@ local ESCAPES = {
 }
 local MINUS = ("-"):byte()
 
--- By the byte that they begin with: names, the symbols of one byte that nothing longer begins with, and the symbols that
--- are longer, the longest first.
+-- By the byte that they begin with: names, the symbols of one byte that no longer one begins with, and the longer
+-- symbols, the longest first.
 local NAMES, SINGLES, LONGER = {}, {}, {}
 for byte = 1, 127 do
   local char = string.char(byte)
