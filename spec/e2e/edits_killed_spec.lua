@@ -75,7 +75,10 @@ describe("An edit on two replicas, of which the leader is killed,", function()
   local function start(name)
     return host.start {
       name = name, configmaps = ns .. "/scripts", namespaces = ns,
-      args = { "--leader-elect", "--leader-election-namespace", ns },
+      args = {
+        "--leader-elect", "--leader-election-namespace", ns, "--leader-election-lease-duration", "4s",
+        "--leader-election-renew-deadline", "3s", "--leader-election-retry-period", "500ms",
+      },
     }
   end
 
