@@ -315,7 +315,7 @@ struct ml_dev {
     struct ml_transport *transport;
     struct ml_outbound *outbound; /* what scripts ask by ctx.http */
     struct ml_operator *operator;
-    struct ml_inspect_server *inspect; /* NULL: the socket could not be opened */
+    struct ml_inspect_server *inspect; /* NULL: no scripts, or the socket could not be opened */
     struct ml_tester *tester;          /* of the operator */
 
     struct dev_manifests *manifests; /* of --apply; one without a path ends them */
@@ -797,10 +797,13 @@ static void look_at_dev(void *context, struct ml_buf *why, struct ml_inspect_vie
     out->scripts = ml_operator_scripts(self->operator);
 }
 
-/* It runs without it when it cannot be opened. */
+/* Without scripts it is a server alone, and another process is the host of this machine. It runs
+ * without the socket when that cannot be opened. */
 static void open_dev_inspect(struct ml_dev *self)
 {
     struct ml_err err = ML_ERR_INIT;
+    if (!self->opts.scripts[0])
+        return;
     const struct ml_inspect_server_opts opts = {
         .loop = self->loop,
         .log = &self->log,

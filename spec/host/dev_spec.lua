@@ -255,6 +255,14 @@ describe("moonloop dev", function()
     end)
   end)
 
+  it("is asked about nothing as long as it has no scripts, so another host may be", function()
+    server = dev.start { "--pods", "none" }
+    local status = host.command { "status", "--pid", tostring(server.host.pid) }
+    server:stop()
+    assert.equal(3, status.code)
+    assert.matches("is no moonloop host on this machine", status.err, 1, true)
+  end)
+
   describe("--authorization-mode RBAC", function()
     it("keeps a service account to its rules", function()
       server = dev.start { "--authorization-mode", "RBAC", "--pods", "none" }
