@@ -61,7 +61,7 @@ end
 
 --- @param documents table "apps/v1/Deployment" → { root =, definitions = { name → schema } }
 --- @param known table? list of { group =, version =, kind = }: of the groups in it, all kinds that there are
---- @return table kinds as analysis.check takes them
+--- @return table kinds schema_of and missing, for the analysis
 function M.source(documents, known)
   local definitions, roots = read(documents)
   local groups = by_group(known or {})

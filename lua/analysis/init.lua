@@ -354,6 +354,8 @@ local function sort(problems, files)
 end
 
 
+-- Looks for names that do not exist. `kinds`: schema_of, as of schemas.root; missing = function(group, version, kind) →
+-- why there is no such kind, nil: there is, or it is not known.
 local function check(files, types, kinds)
   local program = types.program
   types:know(kinds.schema_of)
@@ -382,16 +384,6 @@ local function check(files, types, kinds)
 end
 
 
---- Looks for names that do not exist.
---- @param files table the files of one source, { { name = "x.lua", text = }, … }, which compile
---- @param kinds table schema_of = function(group, version, kind) → schema, or nil; missing = function(group, version,
----   kind) → why there is no such kind; nil: there is, or it is not known
---- @return table problems list of { file =, line =, text = "x.lua:12: …" }, in the order of files and lines
-function M.check(files, kinds)
-  return check(files, types_of.new(program_of.new(files)), kinds)
-end
-
-
 -- The kinds that are asked for, in that order.
 local function kinds_of(types)
   local list, seen = {}, {}
@@ -410,17 +402,17 @@ end
 
 
 --- The kinds that the texts name.
---- @param files table as of check
+--- @param files table the files of one source, { { name = "x.lua", text = }, … }, which compile
 --- @return table list of { group =, version =, kind = }
 function M.kinds(files)
   return kinds_of(types_of.new(program_of.new(files)))
 end
 
 
---- As check, for the host (host/script/analysis.c).
---- @param files table as of check
+--- Looks for names that do not exist, for the host (host/script/analysis.c).
+--- @param files table as of kinds
 --- @param ask function of the kinds that the texts name; returns what documents.source takes
---- @return table problems
+--- @return table problems list of { file =, line =, text = "x.lua:12: …" }, in the order of files and lines
 function M.run(files, ask)
   local types = types_of.new(program_of.new(files))
   return check(files, types, documents.source(ask(kinds_of(types))))

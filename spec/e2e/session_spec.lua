@@ -40,6 +40,7 @@ local function read_session()
       table.insert(step.commands[#step.commands].output, line)
     end
   end
+  assert(#steps > 10, "the session has no steps")
   return steps
 end
 
