@@ -11,7 +11,12 @@ local M = {}
 --- Of the years 1 to 9999, in seconds since 1970.
 M.FIRST_SECOND, M.LAST_SECOND = -62135596800, 253402300799
 
-local LENGTH = #"2026-07-03T10:00:00Z"
+-- The zero instant of Go, which says that there is none.
+local ZERO = "0001-01-01T00:00:00Z"
+
+local ZERO_MICRO = "0001-01-01T00:00:00.000000Z"
+
+local LENGTH = #ZERO
 
 local PATTERN = "^(%d%d%d%d)%-(%d%d)%-(%d%d)T(%d%d):(%d%d):(%d%d)%.?(%d*)(.*)$"
 
@@ -43,9 +48,16 @@ function M.write(seconds)
 end
 
 
---- A JSON value as metav1.Time writes it; nil for null. A text that is no instant stays as it is.
+--- The same with microseconds: "2026-07-03T10:00:00.000000Z".
+function M.write_micro(seconds, micros)
+  return M.write(seconds):sub(1, -2) .. (".%06dZ"):format(micros)
+end
+
+
+--- A JSON value as metav1.Time writes it; nil for null, and for the first instant, which stands for none. A text that
+--- is no instant stays as it is.
 function M.seconds(value)
-  if value == null then
+  if value == null or value == ZERO then
     return nil
   elseif #value == LENGTH and value:byte(-1) == 90 then
     return value
@@ -55,15 +67,15 @@ function M.seconds(value)
 end
 
 
---- A JSON value as metav1.MicroTime writes it; nil for null.
+--- A JSON value as metav1.MicroTime writes it; nil for null, and for the first instant.
 function M.micro(value)
-  if value == null then
+  if value == null or value == ZERO_MICRO then
     return nil
   elseif #value == 27 and value:byte(-1) == 90 then
     return value
   end
   local seconds, micros = M.read(value)
-  return seconds and os.date("!%Y-%m-%dT%H:%M:%S", seconds) .. (".%06dZ"):format(micros) or value
+  return seconds and M.write_micro(seconds, micros) or value
 end
 
 

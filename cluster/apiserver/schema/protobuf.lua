@@ -171,18 +171,34 @@ local function fields_of(run)
 end
 
 
--- The zero instant is told as null, as Go does it in JSON.
-local function time_of(pattern)
-  return function(run)
-    local values = small(run, NUMBERS)
-    local seconds, nanos = values[1], values[2] or 0
-    if not seconds then
-      return host.json.null
-    elseif seconds < instant.FIRST_SECOND or seconds > instant.LAST_SECOND then
-      error({ "Time.UnmarshalProto: year outside of range [0,9999]" }, 0)
-    end
-    return os.date("!%Y-%m-%dT%H:%M:%S", seconds) .. pattern:format(nanos // 1000 % 1000000)
+-- Seconds since 1970 and nanoseconds; nil for an empty message, which stands for no instant. Rules:
+-- apimachinery/pkg/apis/meta/v1/{time,micro_time}_proto.go.
+local function read_instant(run)
+  if run.from == run.stop then
+    return nil
   end
+  local values = small(run, NUMBERS)
+  local seconds = values[1] or 0
+  if seconds < instant.FIRST_SECOND or seconds > instant.LAST_SECOND then
+    error({ "an instant outside of the years 1 to 9999" }, 0)
+  end
+  return seconds, values[2] or 0
+end
+
+
+local function time_of(run)
+  local seconds = read_instant(run)
+  return seconds and instant.seconds(instant.write(seconds)) or host.json.null
+end
+
+
+local function micro_time_of(run)
+  local seconds, nanos = read_instant(run)
+  if not seconds then
+    return host.json.null
+  end
+  local micros = seconds * 1000000 + (nanos - math.fmod(nanos, 1000)) // 1000
+  return instant.micro(instant.write_micro(micros // 1000000, micros % 1000000)) or host.json.null
 end
 
 
@@ -246,8 +262,8 @@ local SPECIAL = {
   end,
   [notation.words.RawExtension] = json_of,
   [META .. "FieldsV1"] = fields_of,
-  [META .. "Time"] = time_of "Z",
-  [META .. "MicroTime"] = time_of ".%06dZ",
+  [META .. "Time"] = time_of,
+  [META .. "MicroTime"] = micro_time_of,
   [CRD .. "JSON"] = json_of,
   [CRD .. "JSONSchemaPropsOrArray"] = either({ note_schema, note_schemas }, list_or_schema),
   [CRD .. "JSONSchemaPropsOrStringArray"] = either({ note_schema, note_name }, list_or_schema),

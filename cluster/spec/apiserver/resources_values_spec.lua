@@ -93,6 +93,13 @@ describe("instants", function()
   it("keeps microseconds where they count", function()
     assert.equal("2026-01-02T01:04:05.678000Z", instant.micro("2026-01-02T03:04:05.678000+02:00"))
   end)
+
+  it("have years of four digits, and the first one stands for none", function()
+    assert.equal("0999-12-31T23:00:00.000001Z", instant.micro("1000-01-01T00:00:00.000001+01:00"))
+    assert.is_nil(instant.micro "0001-01-01T00:00:00.000000Z")
+    assert.is_nil(instant.seconds "0001-01-01T00:00:00Z")
+    assert.equal("0001-01-01T00:00:01Z", instant.seconds "0001-01-01T00:00:01Z")
+  end)
 end)
 
 
