@@ -43,7 +43,24 @@ local function find(self, bound, namespace, name)
 end
 
 
--- The object a token is to be bound to, as a claim. @return table|nil claim, or nil and a status
+local function claim_of(entry)
+  return { name = entry.name, uid = entry.uid }
+end
+
+
+-- The node of a pod, as a claim; without a uid when it is not there; nil while the pod has none.
+local function node_claim(self, pod)
+  local name = pod.spec.nodeName
+  if not name or name == "" then
+    return nil
+  end
+  local entry = find(self, BOUND.Node, nil, name)
+  return entry and claim_of(entry) or { name = name }
+end
+
+
+-- The object that a token is to be bound to, and the node of a pod, as claims.
+-- @return table|nil claims by their names, or nil and a status
 local function bind(self, ref, request)
   local bound = (ref.apiVersion == "v1" or ref.apiVersion == nil) and BOUND[ref.kind]
   if not bound then
@@ -55,9 +72,11 @@ local function bind(self, ref, request)
   if not entry then
     return nil, status.not_found({ group = "", plural = bound.id }, ref.name or "")
   end
+  local claims = { [bound.claim] = claim_of(entry) }
   if bound.claim == "pod" then
-    local spec = host.json.decode(entry.text).spec
-    if spec.serviceAccountName ~= request.name then
+    local pod = host.json.decode(entry.text)
+    claims.node = node_claim(self, pod)
+    if pod.spec.serviceAccountName ~= request.name then
       return nil, status.bad_request(("cannot bind token for serviceaccount %s to pod running with different "
         .. "serviceaccount name."):format(field.quote(request.name)))
     end
@@ -67,7 +86,7 @@ local function bind(self, ref, request)
       ("the UID in the bound object reference (%s) does not match the UID in record. The object might have been "
         .. "deleted and then recreated"):format(ref.uid))
   end
-  return { kind = bound.claim, name = entry.name, uid = entry.uid }
+  return claims
 end
 
 
@@ -97,12 +116,12 @@ end
 
 --- Signs a token for a service account.
 --- @param account table its entry in the store  @param audiences string[]  @param seconds integer how long it lives
---- @param bound table|nil { kind = "pod", name =, uid = }
+--- @param bound table|nil claims by their names: { pod = { name =, uid = }, node = { name =, uid = or nil } }
 function M:mint(account, audiences, seconds, bound)
   local now = math.floor(host.now())
   local private = { namespace = account.namespace, serviceaccount = { name = account.name, uid = account.uid } }
-  if bound then
-    private[bound.kind] = { name = bound.name, uid = bound.uid }
+  for name, claim in pairs(bound or {}) do
+    private[name] = claim
   end
   return jwt.sign({
     iss = M.ISSUER, sub = ("system:serviceaccount:%s:%s"):format(account.namespace, account.name),
@@ -154,7 +173,7 @@ local function user_of(claims)
     local claim = private[bound.claim]
     if claim and bound.claim ~= "secret" then
       extra["authentication.kubernetes.io/" .. bound.claim .. "-name"] = host.json.array { claim.name }
-      extra["authentication.kubernetes.io/" .. bound.claim .. "-uid"] = host.json.array { claim.uid }
+      extra["authentication.kubernetes.io/" .. bound.claim .. "-uid"] = claim.uid and host.json.array { claim.uid }
     end
   end
   return {
@@ -183,7 +202,7 @@ local function read(self, token)
 end
 
 
--- True if the account, and the object that the token is bound to, still exist.
+-- True if the account, and the object that the token is bound to, still exist. The node of a pod may be gone.
 local function is_alive(self, private)
   local account = self.server.store:get("serviceaccounts", private.namespace, private.serviceaccount.name)
   if not account or account.uid ~= private.serviceaccount.uid or account.deleting then
@@ -191,6 +210,9 @@ local function is_alive(self, private)
   end
   for _, bound in pairs(BOUND) do
     local claim = private[bound.claim]
+    if bound.claim == "node" and private.pod then
+      claim = nil
+    end
     local entry = claim and find(self, bound, private.namespace, claim.name)
     if claim and not (entry and entry.uid == claim.uid) then
       return false

@@ -236,6 +236,37 @@ describe("the token of a service account", function()
     assert.equal(401, code_with(bound))
   end)
 
+  it("tells the pod it is bound to and the pod's node, and outlives the node", function()
+    local _, node = server:call("POST", "/api/v1/nodes", { metadata = { name = "n" } })
+    local pods = "/api/v1/namespaces/default/pods"
+    local _, pod = server:call("POST", pods, { metadata = { name = "p" }, spec = {
+      serviceAccountName = "robot", nodeName = "n", containers = { { name = "c", image = "i" } },
+    } })
+    local bound = request { boundObjectRef = { apiVersion = "v1", kind = "Pod", name = "p" } }
+    server:call("DELETE", "/api/v1/nodes/n")
+    local _, review = server:call("POST", "/apis/authentication.k8s.io/v1/tokenreviews", { spec = { token = bound } })
+    local extra = review.status.user.extra
+    assert.matches("^JTI=%x+%-", extra["authentication.kubernetes.io/credential-id"][1])
+    extra["authentication.kubernetes.io/credential-id"] = nil
+    assert.same({
+      ["authentication.kubernetes.io/node-name"] = { "n" }, ["authentication.kubernetes.io/pod-name"] = { "p" },
+      ["authentication.kubernetes.io/node-uid"] = { node.metadata.uid },
+      ["authentication.kubernetes.io/pod-uid"] = { pod.metadata.uid },
+    }, extra)
+    server:call("DELETE", pods .. "/p?gracePeriodSeconds=0")
+    assert.equal(401, code_with(bound))
+  end)
+
+  it("names a node that is not there without a uid", function()
+    server:call("POST", "/api/v1/namespaces/default/pods", { metadata = { name = "p" }, spec = {
+      serviceAccountName = "robot", nodeName = "gone", containers = { { name = "c", image = "i" } },
+    } })
+    local bound = request { boundObjectRef = { apiVersion = "v1", kind = "Pod", name = "p" } }
+    local extra = who(server, bearer(bound)).extra
+    assert.same({ "gone" }, extra["authentication.kubernetes.io/node-name"])
+    assert.is_nil(extra["authentication.kubernetes.io/node-uid"])
+  end)
+
   it("is only for whom it was made", function()
     assert.equal(401, code_with(request { audiences = { "elsewhere" } }))
   end)
