@@ -64,5 +64,8 @@ end
 --- Server-side apply; see apply.lua.
 M.apply = require "cluster.apiserver.apply.apply"
 
+--- Server-side apply to the Scale of an object, and what its owners are for the object; see scale.lua.
+M.apply_scale, M.keep_scale_owners = scale.apply, scale.keep
+
 
 return M

@@ -1,10 +1,13 @@
 --- Owners of the number of replicas, when it is written through the scale subresource.
 ---
 --- A Scale has its own paths and its own version. As upstream does, owners of the object are converted to owners of
---- its Scale, the write is tracked there, and the result is converted back.
+--- its Scale, the write is tracked or applied there, and the result is converted back.
 --- Rules: apimachinery/pkg/util/managedfields/scalehandler.go.
+local apply = require "cluster.apiserver.apply.apply"
+local host = require "cluster.host"
 local owners = require "cluster.apiserver.apply.owners"
 local set = require "cluster.apiserver.apply.set"
+local status = require "cluster.apiserver.status"
 local update = require "cluster.apiserver.apply.update"
 local versions = require "cluster.apiserver.apply.versions"
 
@@ -76,6 +79,60 @@ local function to_object(owners_by_id, scaled, path, res)
     end
   end
   return result
+end
+
+
+-- Of a custom kind a real server cannot convert the Scale that an apply has made, so that only one that changes
+-- nothing is applied there. Rules: apiextensions-apiserver/pkg/apiserver/conversion/converter.go, which converts for
+-- the field manager of Scales as well.
+local function unconvertible(what, kind, meta)
+  local version = kind.api_version
+  return status.unknown(("%s (%s/%s; %s, Kind=%s) to proper version: request to convert CR to an invalid "
+    .. "group/version: %s"):format(what, meta.namespace or "", meta.name or "", version, kind.kind, version))
+end
+
+
+local function is_scale(object, kind)
+  return object.apiVersion == kind.api_version and object.kind == kind.kind
+end
+
+
+local function apply_to_custom(live, applied, kind, options)
+  if not live.metadata.managedFields and is_scale(applied, kind) then
+    return nil, unconvertible("failed to create manager for existing fields: failed to convert live object", kind, {})
+  end
+  local scale, failure = apply(live, applied, kind, options)
+  if not scale then
+    return nil, failure
+  end
+  live.metadata.managedFields = scale.metadata.managedFields
+  if not host.json.equal(live, scale) then
+    return nil, unconvertible("failed to convert new object", kind, applied.metadata or {})
+  end
+  return scale
+end
+
+
+--- As apply.lua, for an apply to the Scale of an object.
+--- @param object table the one scaled; stays as it is  @param live table its Scale now, which gets owners
+--- @param kind table description of Scale  @param res table that of the object
+--- @return table|nil scale with the owners that it has then, for keep; or nil and a status
+function M.apply(object, live, applied, kind, res, options)
+  local owners_by_id = owners.read(object.metadata.managedFields, true)
+  if not owners_by_id then
+    return nil, status.unknown("failed to decode managed fields")
+  end
+  live.metadata.managedFields = owners.write(to_scale(owners_by_id, path_of(res)))
+  return (res.builtin and apply or apply_to_custom)(live, applied, kind, options)
+end
+
+
+--- Converts the owners of a Scale that `apply` has made to owners of the object scaled, whose owners are those before
+--- the apply until then.
+function M.keep(object, scale, res)
+  local owners_by_id = owners.read(object.metadata.managedFields, true)
+  local scaled = owners.read(scale.metadata.managedFields, true)
+  object.metadata.managedFields = owners.write(to_object(owners_by_id, scaled, path_of(res), res))
 end
 
 

@@ -11,6 +11,8 @@ local versioned_storage = require "cluster.apiserver.versioned_storage"
 local write = require "cluster.apiserver.verbs.write"
 local yaml = require "cluster.apiserver.verbs.yaml"
 
+local M = {}
+
 
 -- @return table|nil object, or nil and a status  @return string|nil complaint about keys that come twice
 local function read(request, settings)
@@ -31,8 +33,7 @@ end
 
 
 -- Keys that come twice are looked at after all else. @return table|nil a status
-local function judge(request, settings)
-  local complaint = settings.complaint
+local function judge(request, settings, complaint)
   if complaint and settings.validation == "Strict" then
     return status.bad_request("error strict decoding YAML: " .. complaint)
   end
@@ -42,31 +43,46 @@ local function judge(request, settings)
 end
 
 
-local function merged(request, live, applied, settings)
-  local versions, convert = write.versions(request)
-  local object, failure = managers.apply(live, applied, request.res, {
+--- Merges the body of a request into an object, sets its defaults, and checks that it is named as the request says.
+--- @param live table|nil the object, or nil where there is none yet  @param res table description of its kind
+--- @param settings table of options.patch
+--- @param merge function(live, applied, options) as apply.apply of field management, without the description
+--- @return table|nil object, or nil and a status
+function M.merged(request, live, res, settings, merge)
+  local applied, rest = read(request, settings)
+  if not applied then
+    return nil, rest
+  end
+  local object, failure = merge(live, applied, {
     manager = settings.manager, force = settings.force, subresource = request.subresource, time = host.timestamp(),
-    versions = versions, convert = convert,
   })
-  failure = failure or judge(request, settings)
+  failure = failure or judge(request, settings, rest)
   if failure then
     return nil, failure
   end
-  local unknown, why = prune_and_default(request.res, object)
+  local unknown, why = prune_and_default(res, object)
   if not unknown then
     return nil, status.bad_request(why)
   end
-  object.apiVersion, object.kind = request.res.api_version, request.res.kind
+  object.apiVersion, object.kind = res.api_version, res.kind
   failure = write.settle_namespace(request, object) or write.check_name(request, object)
   return not failure and object or nil, failure
 end
 
 
-local function create(request, applied, settings)
+local function merged(request, live, settings)
+  return M.merged(request, live, request.res, settings, function(_, applied, options)
+    options.versions, options.convert = write.versions(request)
+    return managers.apply(live, applied, request.res, options)
+  end)
+end
+
+
+local function create(request, settings)
   if request.subresource then
     return nil, status.not_found(request.res, request.name)
   end
-  local object, failure = merged(request, nil, applied, settings)
+  local object, failure = merged(request, nil, settings)
   if not object then
     return nil, failure
   end
@@ -86,18 +102,14 @@ local function create(request, applied, settings)
 end
 
 
+--- Applies to the object of a request, or to its status.
 --- @param settings table of options.patch
 --- @return integer|nil code, string text; or nil and a status
-return function(request, settings)
-  local applied, rest = read(request, settings)
-  if not applied then
-    return nil, rest
-  end
-  settings.complaint = rest
+function M.run(request, settings)
   local res = request.res
   local entry = request.server.store:get(res.id, request.space, request.name)
   if not entry then
-    return create(request, applied, settings)
+    return create(request, settings)
   end
   local object
   local failure = versioned_storage.make_ready(request, { entry })
@@ -105,7 +117,7 @@ return function(request, settings)
     return nil, failure
   end
   local old = store.object(res, entry)
-  object, failure = merged(request, old, applied, settings)
+  object, failure = merged(request, old, settings)
   if not object then
     return nil, failure
   end
@@ -114,3 +126,6 @@ return function(request, settings)
   text, failure = write.update(request, entry, old, object, settings)
   return text and 200, text or failure
 end
+
+
+return M

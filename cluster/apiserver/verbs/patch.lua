@@ -35,7 +35,7 @@ return function(request)
     return nil, failure
   end
   if kind.name == "apply" then
-    return apply(request, settings)
+    return apply.run(request, settings)
   end
   local entry
   entry, failure = versioned_storage.find(request)

@@ -4,11 +4,13 @@
 --- apiextensions-apiserver/pkg/registry/customresource/etcd.go.
 local admission = require "cluster.apiserver.admission"
 local age = require "cluster.apiserver.tables.age"
+local apply = require "cluster.apiserver.verbs.apply"
 local body = require "cluster.apiserver.verbs.body"
 local builtin = require "cluster.apiserver.schema.builtin"
 local change = require "cluster.apiserver.verbs.change"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
+local managers = require "cluster.apiserver.apply"
 local options = require "cluster.apiserver.verbs.options"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
@@ -24,7 +26,7 @@ local NONE = -0x80000000
 -- The description of Scale as a resource, for code that reads bodies and patches.
 local SCALE = {
   group = "autoscaling", version = "v1", api_version = "autoscaling/v1", kind = "Scale", plural = "scales",
-  builtin = true, namespaced = true, strategy = {}, schema = builtin.of("autoscaling", "v1", "Scale"),
+  id = "scales", builtin = true, namespaced = true, strategy = {}, schema = builtin.of("autoscaling", "v1", "Scale"),
 }
 
 local function cells(scale, now)
@@ -130,8 +132,14 @@ function M.get(request)
 end
 
 
+-- The number that a Scale of a client asks for: one that names none asks for 0.
+local function replicas_of(scale)
+  return type(scale.spec) == "table" and scale.spec.replicas or 0
+end
+
+
 local function check(scale)
-  local errors, replicas = {}, scale.spec and scale.spec.replicas or 0
+  local errors, replicas = {}, replicas_of(scale)
   if type(replicas) ~= "number" or replicas < 0 then
     errors[1] = field.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
   end
@@ -143,9 +151,19 @@ end
 
 -- A custom object that has no replicas gets some, or its Scale is not changed.
 local function is_empty(res, scale)
-  if not res.builtin and scale.spec and scale.spec.replicas == NONE then
+  if not res.builtin and replicas_of(scale) == NONE then
     local path = field.quote("." .. res.subresources.scale.spec)
     return status.bad_request(("the spec replicas field %s cannot be empty"):format(path))
+  end
+end
+
+
+-- Of the built-in kinds a Scale may say which object it is about, by uid.
+local function check_uid(res, old, scale)
+  local uid = scale.metadata.uid
+  if res.builtin and (uid or "") ~= "" and uid ~= old.metadata.uid then
+    return status.conflict({ group = res.group, plural = res.plural .. "/scale" }, old.metadata.name,
+      ("Precondition failed: UID in precondition: %s, UID in object meta: %s"):format(uid, old.metadata.uid))
   end
 end
 
@@ -160,25 +178,33 @@ local function mutate(request, old, scale, settings)
 end
 
 
--- Stores what a new Scale says of the object.
-local function store_scale(request, entry, old, scale, settings)
+-- Stores what a new Scale says of the object. `track(object)` notes who manages the object's fields.
+local function store_scale(request, entry, old, scale, settings, track)
   local res = request.res
   local failure = write.settle_namespace(request, scale) or write.check_name(request, scale)
-    or res.builtin and check(scale) or is_empty(res, scale)
+    or res.builtin and check(scale) or check_uid(res, old, scale) or is_empty(res, scale)
     or mutate(request, old, scale, settings)
   if failure then
     return nil, failure
   end
   local object = host.json.copy(old)
-  put(object, res.subresources.scale.spec, scale.spec and scale.spec.replicas or 0)
+  put(object, res.subresources.scale.spec, replicas_of(scale))
   object.metadata.resourceVersion = scale.metadata.resourceVersion or old.metadata.resourceVersion
-  write.track(request, old, object, settings)
+  track(object)
   local text
   text, failure = write.update(request, entry, old, object, settings)
   if not text then
     return nil, failure
   end
   return 200, host.json.encode(scale_of(res, host.json.decode(text)))
+end
+
+
+-- The same after an update or a patch, whose manager comes to own what it changed.
+local function store_update(request, entry, old, scale, settings)
+  return store_scale(request, entry, old, scale, settings, function(object)
+    write.track(request, old, object, settings)
+  end)
 end
 
 
@@ -197,7 +223,32 @@ function M.update(request)
   if failure then
     return nil, failure
   end
-  return store_scale(request, entry, old, scale, settings)
+  return store_update(request, entry, old, scale, settings)
+end
+
+
+-- The Scale of an object, for patches.
+local function live_scale(res, object)
+  local scale = scale_of(res, object)
+  if not res.builtin and at(object, res.subresources.scale.spec) == nil then
+    scale.spec.replicas = NONE
+  end
+  return scale
+end
+
+
+-- Server-side apply: the owners of the object's replicas are those of its Scale.
+local function apply_to(request, entry, old, settings)
+  local res = request.res
+  local scale, failure = apply.merged(request, live_scale(res, old), SCALE, settings, function(live, applied, how)
+    return managers.apply_scale(old, live, applied, SCALE, res, how)
+  end)
+  if not scale then
+    return nil, failure
+  end
+  return store_scale(request, entry, old, scale, settings, function(object)
+    managers.keep_scale_owners(object, scale, res)
+  end)
 end
 
 
@@ -205,11 +256,9 @@ function M.patch(request)
   local kind, failure = change.kind(request)
   if not kind then
     return nil, failure
-  elseif kind.name == "apply" then
-    return nil, status.not_implemented("server-side apply of " .. request.res.plural .. "/scale")
   end
   local settings
-  settings, failure = options.patch(request, false)
+  settings, failure = options.patch(request, kind.name == "apply")
   if not settings then
     return nil, failure
   end
@@ -217,17 +266,16 @@ function M.patch(request)
   entry, old, failure = find(request)
   if failure then
     return nil, failure
+  elseif kind.name == "apply" then
+    return apply_to(request, entry, old, settings)
   end
-  local scale = scale_of(request.res, old)
-  if not request.res.builtin and at(old, request.res.subresources.scale.spec) == nil then
-    scale.spec.replicas = NONE
-  end
-  scale, failure = change.apply(request, kind, scale, SCALE.schema, settings)
+  local scale
+  scale, failure = change.apply(request, kind, live_scale(request.res, old), SCALE.schema, settings)
   failure = failure or change.prune_and_default(request, kind, SCALE, scale, settings)
   if failure then
     return nil, failure
   end
-  return store_scale(request, entry, old, scale, settings)
+  return store_update(request, entry, old, scale, settings)
 end
 
 
