@@ -1,5 +1,6 @@
 --- Measures the cost of many CRDs for the embedded API server, without a connection: seconds until all are established,
---- memory of the process, and the time of the first document of OpenAPI and of one after a change.
+--- memory of the process, and the time of the first document of OpenAPI, of the second, as clients that take gzip get
+--- it, and of one after a change.
 ---
 ---   LUA_PATH="./?.lua;./?/init.lua;lua/?.lua;bench/apiserver/?.lua;;" hostlua bench/apiserver/crds.lua [CRDs]
 local host = require "cluster.host"
@@ -19,10 +20,10 @@ function answered:send(code, _, body)
 end
 
 
-local function send(method, path, body)
+local function send(method, path, body, encoding)
   server:handle({
     method = method, path = path, query = "", body = body or "",
-    headers = { ["content-type"] = "application/json", ["user-agent"] = "bench/1" },
+    headers = { ["content-type"] = "application/json", ["user-agent"] = "bench/1", ["accept-encoding"] = encoding },
   }, answered)
   return answered.code, answered.body
 end
@@ -65,6 +66,9 @@ assert(send("GET", path) == 200, "the last kind is not served")
 print(("crds.VmRSS\t%.1f"):format(memory "VmRSS"))
 took("openapi_v2", send, "GET", "/openapi/v2")
 print(("crds.MiB_openapi_v2\t%.1f"):format(#answered.body / MIB))
+took("openapi_v2_gzip", send, "GET", "/openapi/v2", nil, "gzip")
+print(("crds.MiB_openapi_v2_gzip\t%.1f"):format(#answered.body / MIB))
+took("openapi_v2_second", send, "GET", "/openapi/v2", nil, "gzip")
 took("openapi_v3_index", send, "GET", "/openapi/v3")
 took("list", send, "GET", CRDS)
 local code = send("DELETE", CRDS .. "/" .. last.metadata.name)

@@ -32,10 +32,10 @@ local function finish(audited, body)
 end
 
 
-function AuditedReply:send(code, content_type, body, headers)
+function AuditedReply:send(code, content_type, body, headers, plain)
   self.code = code
   self.reply:send(code, content_type, body, headers)
-  finish(self, body)
+  finish(self, plain or body)
 end
 
 

@@ -92,7 +92,8 @@ end
 --- @param raw table { method =, path = (encoded), query =, headers = {lowercase name = value}, body =, user = who asks,
 ---   if that is already known, client = the client's address, certificate = who shows one: { problem = } or { name =,
 ---   groups =, sha256 = }, object = the object that the body would have, skips_admission =: see loopback_client.lua }
---- @param reply table send(code, type, body, headers) for an answer; start(code, type, headers), write(chunk) -> bytes
+--- @param reply table send(code, type, body, headers, plain) for an answer (plain: the body before it was compressed,
+---   nil when it was not); start(code, type, headers), write(chunk) -> bytes
 ---   waiting, finish(), abort() for a stream, and `on_close`, set here, called when the client has gone
 function Server:handle(raw, reply)
   local parsed = request.parse(raw)

@@ -1,4 +1,5 @@
 --- Turns the result of a verb into the answer to the client, in the form that the client asked for.
+local compress = require "cluster.apiserver.compress"
 local field = require "cluster.apiserver.field"
 local give_way = require "cluster.apiserver.give_way"
 local host = require "cluster.host"
@@ -50,6 +51,12 @@ local function in_turns(request)
   return function()
     give_way(request)
   end
+end
+
+
+-- Sends an answer in its form. `failure`: the Status it says, if it is one.
+local function send(request, reply, code, media, text, failure)
+  compress.send(request, reply, code, media, text, headers_of(request, failure), in_turns(request))
 end
 
 
@@ -108,7 +115,7 @@ function M.text(request, reply, code, text, failure)
   else
     text = text .. "\n"
   end
-  reply:send(code, JSON, text, headers_of(request, failure))
+  send(request, reply, code, JSON, text, failure)
 end
 
 
@@ -122,7 +129,7 @@ end
 function M.failure(request, reply, failure)
   local form = request.accept or negotiation.read(request.headers.accept)
   if form and form.format == "yaml" then
-    return reply:send(failure.code, "application/yaml", pretty.yaml(failure), headers_of(request, failure))
+    return send(request, reply, failure.code, "application/yaml", pretty.yaml(failure), failure)
   end
   M.text(request, reply, failure.code, host.json.encode(failure), failure)
 end
@@ -243,7 +250,7 @@ function M.answer(request, reply, code, text)
     end
   end
   if form.format == "yaml" then
-    return reply:send(code, "application/yaml", pretty.yaml(value, in_turns(request)), headers_of(request))
+    return send(request, reply, code, "application/yaml", pretty.yaml(value, in_turns(request)))
   end
   M.text(request, reply, code, host.json.encode(value))
 end

@@ -148,6 +148,21 @@ function stream.deflater(dictionary) end
 ---@return string bytes enough for the other side to read all that was added
 function Deflater:add(bytes) end
 
+---@class cluster.host.Gzipper
+local Gzipper = {}
+
+--- A text in gzip's format, compressed as fast as can be.
+---@return cluster.host.Gzipper
+function stream.gzipper() end
+
+--- Adds the bytes of a text from one place to another, both counted. With its last one all has been
+--- said: raises after that.
+---@param text string
+---@param from integer
+---@param to integer
+---@return string bytes what follows the bytes that were returned before
+function Gzipper:add(text, from, to) end
+
 ---@class cluster.host.Inflater
 local Inflater = {}
 

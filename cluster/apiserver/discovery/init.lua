@@ -2,6 +2,8 @@
 ---
 --- Rules: apiserver/pkg/endpoints/discovery (and its folder aggregated), kube-aggregator/pkg/apiserver/handler_apis.go.
 local aggregated = require "cluster.apiserver.discovery.aggregated"
+local compress = require "cluster.apiserver.compress"
+local give_way = require "cluster.apiserver.give_way"
 local host = require "cluster.host"
 local order = require "cluster.apiserver.discovery.order"
 local pretty = require "cluster.apiserver.pretty"
@@ -182,7 +184,7 @@ local function serve_aggregated(request, reply)
   if request.headers["if-none-match"] == etag then
     return reply:send(304, aggregated.MEDIA, "", headers)
   end
-  reply:send(200, aggregated.MEDIA, text, headers)
+  compress.send(request, reply, 200, aggregated.MEDIA, text, headers, function() give_way(request) end)
 end
 
 
