@@ -4,6 +4,7 @@
 local log_answer = require "cluster.kubelet.log_answer"
 local log_options = require "cluster.kubelet.log_options"
 local status = require "cluster.apiserver.status"
+local streams = require "cluster.apiserver.streams"
 
 local M = {}
 
@@ -33,6 +34,21 @@ local function explain(pod, options)
 end
 
 
+-- Sends a log; an empty answer where containers leave none. @return boolean true: the request is answered
+local function answer(request, reply, log, options)
+  if streams.is_websocket(request) then
+    reply = streams.bytes(request, reply)
+  end
+  if reply and log then
+    log_answer.send(log, options, reply)
+  elseif reply then
+    reply:start(200, "text/plain")
+    reply:finish()
+  end
+  return true
+end
+
+
 --- Serves it. @param logs table see logs.lua, or nil where containers leave none
 function M.serve(server, logs)
   local function get(request, reply)
@@ -49,14 +65,10 @@ function M.serve(server, logs)
       return nil, status.bad_request(("pod %s does not have a host assigned"):format(request.name))
     end
     local log = logs and logs:find(pod, options.container, options.previous)
-    if log then
-      log_answer.send(log, options, reply)
-      return true
-    elseif logs then
+    if logs and not log then
       return nil, explain(pod, options)
     end
-    reply:send(200, "text/plain", "")
-    return true
+    return answer(request, reply, log, options)
   end
   server:subresource("pods", "log", { get = get })
 end

@@ -232,7 +232,17 @@ function M:finish()
 end
 
 
---- Breaks it off.
+--- Breaks the connection off; what waits for the client is lost.
+function M:abort()
+  if not self.is_over then
+    self.is_over = true
+    self.reply.on_close, self.reply.on_data = nil, nil
+    self.reply:abort()
+  end
+end
+
+
+--- Ends it, as the client has broken a rule.
 function M:fail(why)
   leave(self, PROTOCOL_ERROR, why)
 end

@@ -1,4 +1,5 @@
---- GET of a collection with watch=true: the current objects, if requested, and then every change.
+--- GET of a collection with watch=true: the current objects, if requested, and then every change. Each event is a line
+--- of the answer, or a message where the client asks for a WebSocket.
 ---
 --- Rules: apiserver/pkg/endpoints/handlers/{get,watch}.go, apiserver/pkg/storage/cacher/{cacher,watch_cache}.go.
 local host = require "cluster.host"
@@ -6,6 +7,7 @@ local hub = require "cluster.apiserver.watch"
 local options = require "cluster.apiserver.verbs.options"
 local scope = require "cluster.apiserver.verbs.scope"
 local status = require "cluster.apiserver.status"
+local streams = require "cluster.apiserver.streams"
 local versioned_storage = require "cluster.apiserver.versioned_storage"
 local versions = require "cluster.apiserver.verbs.versions"
 local watch_encoder = require "cluster.apiserver.verbs.watch_encoder"
@@ -79,9 +81,20 @@ local function timeout_of(settings)
 end
 
 
-local function too_old(reply, revision, floor)
+-- Begins the answer. @return boolean false when the client gets no WebSocket; it has been told why
+local function begin(request, watcher)
+  if streams.is_websocket(request) then
+    watcher.reply = streams.lines(request, watcher.reply)
+  end
+  if watcher.reply then
+    watcher.reply:start(200, "application/json")
+  end
+  return watcher.reply ~= nil
+end
+
+
+local function send_too_old(reply, revision, floor)
   local failure = status.expired(("too old resource version: %d (%d)"):format(revision, floor))
-  reply:start(200, "application/json")
   reply:write('{"type":"ERROR","object":' .. host.json.encode(failure) .. "}\n")
   reply:finish()
 end
@@ -107,7 +120,9 @@ local function start_now(request, watcher, settings)
   end
   local revision = request.server.store.revision
   watcher.after = revision
-  watcher.reply:start(200, "application/json")
+  if not begin(request, watcher) then
+    return
+  end
   local sent = 0
   if settings.initial then
     sent = send_present(request, watcher)
@@ -130,12 +145,13 @@ local function start_after(request, watcher, revision)
     return failure
   end
   local events = collection:since(revision)
-  if not events then
-    too_old(watcher.reply, revision, collection.floor)
+  if not begin(request, watcher) then
+    return
+  elseif not events then
+    send_too_old(watcher.reply, revision, collection.floor)
     return
   end
   watcher.after = math.max(revision, storage.revision)
-  watcher.reply:start(200, "application/json")
   request.server.hub:add(watcher, send_past(events, watcher))
 end
 

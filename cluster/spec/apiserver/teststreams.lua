@@ -47,6 +47,12 @@ function Reply:finish()
 end
 
 
+function Reply:abort()
+  assert(not self.is_over, "cut at the wrong time")
+  self.is_over, self.is_cut = true, true
+end
+
+
 --- The client sends bytes: as one piece, or in pieces of a size.
 function Reply:receive(bytes, size)
   for at = 1, #bytes, size or #bytes do
