@@ -44,6 +44,7 @@
 local addresses = require "cluster.apiserver.lifecycle.addresses"
 local audit = require "cluster.apiserver.audit"
 local auth = require "cluster.apiserver.auth"
+local authentication_trust = require "cluster.apiserver.lifecycle.authentication_trust"
 local bootstrap_objects = require "cluster.apiserver.lifecycle.bootstrap_objects"
 local crd = require "cluster.apiserver.crd"
 local expiry = require "cluster.apiserver.lifecycle.expiry"
@@ -151,6 +152,15 @@ function Server:subresource(id, name, handlers)
 end
 
 
+--- The authority's certificate is known from now on.
+--- @param ca string PEM
+function Server:publish_authority(ca)
+  self.settings.ca = ca
+  service_accounts.ensure_all(self)
+  authentication_trust.ensure(self)
+end
+
+
 --- Writes out what is kept in settings.data. Nothing can be written to the server after it.
 function Server:close()
   if self.journal then
@@ -208,8 +218,9 @@ end
 ---   token_key      what tokens of service accounts are signed with; a new key when not given
 ---   history        changes of a resource that are remembered for watches, 10,000 when not given
 ---   collect        false: no garbage collection by owner, no deletion of what is in a namespace, events that stay
----   accounts       false: no service account and no kube-root-ca.crt in each namespace
----   ca             PEM text for kube-root-ca.crt
+---   accounts       false: no service account and no kube-root-ca.crt in each namespace, and no ConfigMap
+---                  extension-apiserver-authentication
+---   ca             PEM text of the authority, for kube-root-ca.crt and extension-apiserver-authentication
 ---   resources      a list of resource descriptions instead of the built-in ones
 ---   restored_state { records, revision }: what Store:dump returned of another server, to start from
 ---   data           a folder to keep all in, and to start from; raises when it cannot be used. Server:close ends it
@@ -237,6 +248,7 @@ function M.new(settings)
   end
   if settings.accounts ~= false then
     service_accounts.start(self)
+    authentication_trust.start(self)
   end
   self.store:compact(self.store.revision)
   if self.journal then

@@ -12,7 +12,6 @@ local kubelet = require "cluster.kubelet"
 local logs = require "cluster.kubelet.logs"
 local register = require "cluster.register"
 local server = require "cluster.apiserver.running"
-local service_accounts = require "cluster.apiserver.lifecycle.service_accounts"
 
 local M = {}
 
@@ -87,7 +86,7 @@ end
 ---   images = what containers run, see kubelet/images.lua, audit_log = a file, or nil,
 ---   network = { address =, port = } of the API server when pods have one of their own }
 function M.start(settings)
-  service_accounts.publish(server, settings.ca)
+  server:publish_authority(settings.ca)
   if settings.audit_log then
     audit_log.start(server, settings.audit_log)
   end
@@ -97,6 +96,7 @@ function M.start(settings)
     apply.kinds_registered(server, kinds)
   end
   ensure_own_service()
+  server.auth:show_roles()
   local folders = volumes_of(settings)
   controllers.start(server, folders)
   if settings.pods ~= "none" then

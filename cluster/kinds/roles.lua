@@ -140,4 +140,83 @@ M.bindings = {
 }
 
 
+M.namespaces = {
+  ["kube-public"] = {
+    roles = {
+      ["system:controller:bootstrap-signer"] = {
+        { verbs = "get list watch", groups = "core", resources = "configmaps" },
+        { verbs = "update", groups = "core", names = "cluster-info", resources = "configmaps" },
+        { verbs = "create patch update", groups = "core events.k8s.io", resources = "events" },
+      },
+    },
+    bindings = {
+      ["system:controller:bootstrap-signer"] = {
+        role = "system:controller:bootstrap-signer",
+        users = "",
+        accounts = "kube-system/bootstrap-signer",
+      },
+    },
+  },
+  ["kube-system"] = {
+    roles = {
+      ["extension-apiserver-authentication-reader"] = {
+        { verbs = "get list watch", groups = "core", names = "extension-apiserver-authentication",
+          resources = "configmaps",
+        },
+      },
+      ["system:controller:bootstrap-signer"] = {
+        { verbs = "get list watch", groups = "core", resources = "secrets" },
+      },
+      ["system:controller:cloud-provider"] = {
+        { verbs = "create get list watch", groups = "core", resources = "configmaps" },
+      },
+      ["system:controller:token-cleaner"] = {
+        { verbs = "delete get list watch", groups = "core", resources = "secrets" },
+        { verbs = "create patch update", groups = "core events.k8s.io", resources = "events" },
+      },
+      ["system::leader-locking-kube-controller-manager"] = {
+        { verbs = "create get list update watch", groups = "coordination.k8s.io", resources = "leases" },
+        { verbs = "create get list update watch", groups = "coordination.k8s.io", resources = "leasecandidates" },
+      },
+      ["system::leader-locking-kube-scheduler"] = {
+        { verbs = "create get list update watch", groups = "coordination.k8s.io", resources = "leases" },
+        { verbs = "create get list update watch", groups = "coordination.k8s.io", resources = "leasecandidates" },
+      },
+    },
+    bindings = {
+      ["system::extension-apiserver-authentication-reader"] = {
+        role = "extension-apiserver-authentication-reader",
+        users = "system:kube-controller-manager system:kube-scheduler",
+        accounts = "",
+      },
+      ["system::leader-locking-kube-controller-manager"] = {
+        role = "system::leader-locking-kube-controller-manager",
+        users = "system:kube-controller-manager",
+        accounts = "kube-system/kube-controller-manager kube-system/leader-election-controller",
+      },
+      ["system::leader-locking-kube-scheduler"] = {
+        role = "system::leader-locking-kube-scheduler",
+        users = "system:kube-scheduler",
+        accounts = "kube-system/kube-scheduler",
+      },
+      ["system:controller:bootstrap-signer"] = {
+        role = "system:controller:bootstrap-signer",
+        users = "",
+        accounts = "kube-system/bootstrap-signer",
+      },
+      ["system:controller:cloud-provider"] = {
+        role = "system:controller:cloud-provider",
+        users = "",
+        accounts = "kube-system/cloud-provider",
+      },
+      ["system:controller:token-cleaner"] = {
+        role = "system:controller:token-cleaner",
+        users = "",
+        accounts = "kube-system/token-cleaner",
+      },
+    },
+  },
+}
+
+
 return M

@@ -1,10 +1,11 @@
-// The cluster roles that a server starts with.
+// The roles that a server starts with.
 
 package main
 
 import (
 	"fmt"
 	"log"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -13,7 +14,7 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
 )
 
-// roles has the roles for people and for everybody. The roles of a control plane's own parts are left out.
+// roles has the cluster roles for people and for everybody. The roles of a control plane's own parts are left out.
 var roles = []string{
 	"admin", "cluster-admin", "edit", "system:aggregate-to-admin", "system:aggregate-to-edit",
 	"system:aggregate-to-view", "system:auth-delegator", "system:basic-user", "system:discovery", "system:monitoring",
@@ -33,22 +34,22 @@ func spaced(list []string) string {
 	return strings.Join(named, " ")
 }
 
-func ruleLines(rule rbac.PolicyRule) []string {
-	if len(rule.ResourceNames) > 0 {
-		log.Fatal("a rule with names of objects")
-	}
-	lines := []string{fmt.Sprintf("    { verbs = %q,", strings.Join(rule.Verbs, " "))}
+func ruleLines(rule rbac.PolicyRule, indent string) []string {
+	lines := []string{fmt.Sprintf("%s{ verbs = %q,", indent, strings.Join(rule.Verbs, " "))}
 	key, text := "urls", spaced(rule.NonResourceURLs)
 	if len(rule.NonResourceURLs) == 0 {
-		lines = add(lines, "      ", fmt.Sprintf("groups = %q", spaced(rule.APIGroups)))
+		lines = add(lines, indent+"  ", fmt.Sprintf("groups = %q", spaced(rule.APIGroups)))
 		key, text = "resources", spaced(rule.Resources)
+	}
+	if len(rule.ResourceNames) > 0 {
+		lines = add(lines, indent+"  ", fmt.Sprintf("names = %q", strings.Join(rule.ResourceNames, " ")))
 	}
 	if item := fmt.Sprintf("%s = %q", key, text); len(lines[len(lines)-1])+len(item)+5 <= width {
 		lines[len(lines)-1] += " " + item + " },"
 		return lines
 	}
-	lines = append(lines, textLines("      "+key+" = ", text, "      ")...)
-	return append(lines, "    },")
+	lines = append(lines, textLines(indent+"  "+key+" = ", text, indent+"  ")...)
+	return append(lines, indent+"},")
 }
 
 // key quotes a name where Lua needs it.
@@ -72,7 +73,7 @@ func roleLines(role rbac.ClusterRole) []string {
 		}
 	}
 	for _, rule := range role.Rules {
-		lines = append(lines, ruleLines(rule)...)
+		lines = append(lines, ruleLines(rule, "    ")...)
 	}
 	return append(lines, "  },")
 }
@@ -86,6 +87,50 @@ func bindingLine(binding rbac.ClusterRoleBinding) string {
 		groups = append(groups, subject.Name)
 	}
 	return "  " + key(binding.Name) + " = " + luaList(groups) + ","
+}
+
+func namespaceRoleLines(role rbac.Role) []string {
+	lines := []string{"      " + key(role.Name) + " = {"}
+	for _, rule := range role.Rules {
+		lines = append(lines, ruleLines(rule, "        ")...)
+	}
+	return append(lines, "      },")
+}
+
+// namespaceBindingLines says who has a role: users, and service accounts as NAMESPACE/NAME.
+func namespaceBindingLines(binding rbac.RoleBinding) []string {
+	users, accounts := []string{}, []string{}
+	for _, subject := range binding.Subjects {
+		switch subject.Kind {
+		case rbac.UserKind:
+			users = append(users, subject.Name)
+		case rbac.ServiceAccountKind:
+			accounts = append(accounts, subject.Namespace+"/"+subject.Name)
+		default:
+			log.Fatalf("a binding of %s to a %s", binding.Name, subject.Kind)
+		}
+	}
+	lines := []string{"      " + key(binding.Name) + " = {"}
+	for _, item := range []string{
+		fmt.Sprintf("role = %q", binding.RoleRef.Name),
+		fmt.Sprintf("users = %q", strings.Join(users, " ")),
+		fmt.Sprintf("accounts = %q", strings.Join(accounts, " ")),
+	} {
+		lines = append(lines, "        "+item+",")
+	}
+	return append(lines, "      },")
+}
+
+func namespaceLines(namespace string) []string {
+	lines := []string{"  " + key(namespace) + " = {", "    roles = {"}
+	for _, role := range bootstrappolicy.NamespaceRoles()[namespace] {
+		lines = append(lines, namespaceRoleLines(role)...)
+	}
+	lines = append(lines, "    },", "    bindings = {")
+	for _, binding := range bootstrappolicy.NamespaceRoleBindings()[namespace] {
+		lines = append(lines, namespaceBindingLines(binding)...)
+	}
+	return append(lines, "    },", "  },")
 }
 
 func writeRoles(target string) {
@@ -103,6 +148,10 @@ func writeRoles(target string) {
 		if slices.Contains(roles, binding.RoleRef.Name) {
 			lines = append(lines, bindingLine(binding))
 		}
+	}
+	lines = append(lines, "}", "", "", "M.namespaces = {")
+	for _, namespace := range slices.Sorted(maps.Keys(bootstrappolicy.NamespaceRoles())) {
+		lines = append(lines, namespaceLines(namespace)...)
 	}
 	write(target, "roles.lua", append(lines, "}", "", "", "return M"))
 }

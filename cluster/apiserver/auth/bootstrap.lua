@@ -1,9 +1,9 @@
 --- Puts the roles of kinds/roles.lua into a server that has none, and updates the aggregated roles.
 ---
 --- kinds/roles.lua has the cluster roles for users and for everybody, and the groups that have them, without the roles
---- of the control plane's own components. A rule is { verbs =, groups =, resources = } or { verbs =, urls = },
---- each a text of words; "core" is the group "". `into` and `from` are labels without their prefix: the role that
---- includes this one, and the roles that this one includes.
+--- of the control plane's own components; and the roles and bindings of single namespaces. A rule is { verbs =,
+--- groups =, resources =, names = } or { verbs =, urls = }, each a text of words; "core" is the group "". `into` and
+--- `from` are labels without their prefix: the role that includes this one, and the roles that this one includes.
 ---
 --- Rules: kubernetes/pkg/registry/rbac/rest/storage_rbac.go (the objects made at the start),
 --- kubernetes/pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go.
@@ -38,7 +38,10 @@ local function rules_of(role)
     if rule.urls then
       list[i] = { verbs = words(rule.verbs), nonResourceURLs = words(rule.urls) }
     else
-      list[i] = { verbs = words(rule.verbs), apiGroups = words(rule.groups), resources = words(rule.resources) }
+      list[i] = {
+        verbs = words(rule.verbs), apiGroups = words(rule.groups), resources = words(rule.resources),
+        resourceNames = rule.names and words(rule.names) or nil,
+      }
     end
   end
   return list
@@ -75,6 +78,56 @@ local function binding_object(name, groups)
     metadata = metadata(name), subjects = subjects,
     roleRef = { apiGroup = GROUP, kind = "ClusterRole", name = name },
   }
+end
+
+
+-- The subjects of a binding: users, and service accounts, each written NAMESPACE/NAME.
+local function subjects_of(binding)
+  local subjects = host.json.array {}
+  for _, user in ipairs(words(binding.users)) do
+    subjects[#subjects + 1] = { kind = "User", apiGroup = GROUP, name = user }
+  end
+  for namespace, name in binding.accounts:gmatch "(%S+)/(%S+)" do
+    subjects[#subjects + 1] = { kind = "ServiceAccount", name = name, namespace = namespace }
+  end
+  return subjects
+end
+
+
+-- Adds what a namespace has.
+local function add_namespace(list, namespace, about)
+  local path = PATH .. "namespaces/" .. namespace
+  for _, name in ipairs(gofmt.sorted_keys(about.roles)) do
+    list[#list + 1] = { path .. "/roles", { metadata = metadata(name), rules = rules_of(about.roles[name]) } }
+  end
+  for _, name in ipairs(gofmt.sorted_keys(about.bindings)) do
+    local binding = about.bindings[name]
+    list[#list + 1] = { path .. "/rolebindings", {
+      metadata = metadata(name), subjects = subjects_of(binding),
+      roleRef = { apiGroup = GROUP, kind = "Role", name = binding.role },
+    } }
+  end
+end
+
+
+-- All roles and bindings, each { path, object }.
+local function objects()
+  local list = {}
+  for _, name in ipairs(gofmt.sorted_keys(policy.roles)) do
+    list[#list + 1] = { PATH .. "clusterroles", role_object(name, policy.roles[name]) }
+  end
+  for _, name in ipairs(gofmt.sorted_keys(policy.bindings)) do
+    list[#list + 1] = { PATH .. "clusterrolebindings", binding_object(name, policy.bindings[name]) }
+  end
+  for _, namespace in ipairs(gofmt.sorted_keys(policy.namespaces)) do
+    add_namespace(list, namespace, policy.namespaces[namespace])
+  end
+  return list
+end
+
+
+local function create(server, path, object)
+  server:call("POST", path, object, AGENT)
 end
 
 
@@ -133,14 +186,8 @@ function M.aggregate(server)
 end
 
 
---- Makes the roles and bindings that are not there yet, and sums up what there is, now and whenever a role changes.
-function M.start(server)
-  for _, name in ipairs(gofmt.sorted_keys(policy.roles)) do
-    server:call("POST", PATH .. "clusterroles", role_object(name, policy.roles[name]), AGENT)
-  end
-  for _, name in ipairs(gofmt.sorted_keys(policy.bindings)) do
-    server:call("POST", PATH .. "clusterrolebindings", binding_object(name, policy.bindings[name]), AGENT)
-  end
+-- Sums up what there is, now and whenever a role changes.
+local function follow(server)
   -- view goes into edit, and edit into admin.
   for _ = 1, 3 do
     M.aggregate(server)
@@ -155,6 +202,30 @@ function M.start(server)
       end)
     end
   end)
+end
+
+
+--- Makes the roles and bindings that are not there yet, and sums up what there is, now and whenever a role changes.
+function M.start(server)
+  for _, one in ipairs(objects()) do
+    create(server, table.unpack(one))
+  end
+  follow(server)
+end
+
+
+--- The same in turns, an object in each: requests are answered meanwhile.
+function M.start_in_turns(server)
+  local list, at = objects(), 0
+  local function step()
+    at = at + 1
+    if not list[at] then
+      return follow(server)
+    end
+    create(server, table.unpack(list[at]))
+    host.after(0, step)
+  end
+  host.after(0, step)
 end
 
 

@@ -146,10 +146,18 @@ function Auth:refusal(user, attributes)
 end
 
 
---- Makes the roles that a server has from its start. To be called when the server can answer requests.
+--- Makes the roles that a server has from its start, if they decide. To be called when the server can answer requests.
 function Auth:start()
   if self:decides() then
     bootstrap.start(self.server)
+  end
+end
+
+
+--- Makes these roles, soon, where nobody asks them: a real server has them for clients that look for them.
+function Auth:show_roles()
+  if not self:decides() then
+    bootstrap.start_in_turns(self.server)
   end
 end
 

@@ -69,7 +69,8 @@ local function touched(event)
 end
 
 
-local function ensure_all(server)
+--- Sees to all namespaces there are.
+function M.ensure_all(server)
   local names = {}
   server.store:collection("namespaces"):each(nil, nil, function(entry) names[#names + 1] = entry.name end)
   for _, name in ipairs(names) do
@@ -83,21 +84,13 @@ function M.start(server)
   if not server.registry:find("", "v1", "serviceaccounts") then
     return
   end
-  ensure_all(server)
+  M.ensure_all(server)
   server.store:subscribe(function(event)
     local namespace = touched(event)
     if namespace then
       host.defer(function() ensure(server, namespace) end)
     end
   end)
-end
-
-
---- The authority's certificate is known from now on.
---- @param ca string PEM
-function M.publish(server, ca)
-  server.settings.ca = ca
-  ensure_all(server)
 end
 
 

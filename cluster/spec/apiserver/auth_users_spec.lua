@@ -190,6 +190,26 @@ describe("roles", function()
     hostlua.poll()
     assert.same({ "get" }, verbs_for "widgets")
   end)
+
+  it("are there where nobody asks them, when they are to be shown", function()
+    local shown = new {}
+    assert.equal(404, (shown:call("GET", RBAC .. "clusterroles/admin")))
+    shown.auth:show_roles()
+    hostlua.poll()
+    local _, admin = shown:call("GET", RBAC .. "clusterroles/admin")
+    assert.same(select(2, server:call("GET", RBAC .. "clusterroles/admin")).rules, admin.rules)
+  end)
+
+  it("of the system's namespaces are there from the start", function()
+    local reader = "/namespaces/kube-system/roles/extension-apiserver-authentication-reader"
+    assert.same({
+      { verbs = { "get", "list", "watch" }, apiGroups = { "" }, resources = { "configmaps" },
+        resourceNames = { "extension-apiserver-authentication" } },
+    }, select(2, server:call("GET", RBAC:sub(1, -2) .. reader)).rules)
+    local signer = "namespaces/kube-public/rolebindings/system:controller:bootstrap-signer"
+    assert.same({ { kind = "ServiceAccount", name = "bootstrap-signer", namespace = "kube-system" } },
+      select(2, server:call("GET", RBAC .. signer)).subjects)
+  end)
 end)
 
 

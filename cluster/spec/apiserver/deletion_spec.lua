@@ -183,8 +183,18 @@ describe("namespaces", function()
   end)
 
   it("have a certificate that becomes known only later", function()
-    require("cluster.apiserver.lifecycle.service_accounts").publish(world.server, "NEW")
+    world.server:publish_authority "NEW"
     assert.same({ ["ca.crt"] = "NEW" }, world:must("GET", testserver.CONFIGMAPS .. "/kube-root-ca.crt").data)
+    local trusted = world:must("GET", "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication")
+    assert.same({ ["client-ca-file"] = "PEMNEW" }, trusted.data)
+  end)
+
+  it("have the authority for servers of extensions, again when it was deleted", function()
+    local path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
+    world:must("DELETE", path)
+    world.settle()
+    assert.same({ ["client-ca-file"] = "PEM" }, world:must("GET", path).data)
+    assert.equal(404, testserver.new():call("GET", path))
   end)
 
   it("must be there for what is in them", function()
