@@ -8,8 +8,9 @@
 --- → user), or are those of service accounts (service_account_tokens.lua); who took the request has verified the
 --- client's certificate. As in the real server, there is no anonymous user where everybody may do everything: a request
 --- without a token gets 401.
---- Rules: apiserver/pkg/authentication/request/{x509/x509.go,bearertoken/bearertoken.go},
+--- Rules: apiserver/pkg/authentication/request/x509/x509.go,
 --- kubernetes/pkg/controlplane/apiserver/options (the list of authenticators and authorizers).
+local bearer = require "cluster.apiserver.auth.bearer"
 local bootstrap = require "cluster.apiserver.auth.bootstrap"
 local denial = require "cluster.apiserver.auth.denial"
 local host = require "cluster.host"
@@ -37,17 +38,6 @@ local function complete(user)
   end
   groups[#groups + 1] = KNOWN
   return { name = user.name or user.user, uid = user.uid, groups = groups, extra = user.extra }
-end
-
-
--- The token of "Bearer …", or nil.
-local function bearer(headers)
-  local header = headers.authorization
-  if not header then
-    return nil
-  end
-  local scheme, token = header:match("^%s*(%S+) ([^ ]*)")
-  return scheme and scheme:lower() == "bearer" and token ~= "" and token or nil
 end
 
 
@@ -82,7 +72,7 @@ end
 
 -- If no tokens were set, every client is the administrator, except one that shows the token of a service account.
 local function identify(self, request)
-  local token, client = bearer(request.headers), request.certificate
+  local token, client = bearer.token(request), request.certificate
   local user = certified(client) or token and self:user_of(token, AUDIENCES)
   if user then
     return user

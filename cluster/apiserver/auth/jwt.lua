@@ -13,7 +13,8 @@ local function encode(text)
 end
 
 
-local function decode(text)
+--- Bytes of a text in base64 for URLs, without padding; nil when it is none.
+function M.from_url(text)
   return host.base64.decode((text:gsub("[-_]", FROM_URL)) .. ("="):rep(-#text % 4))
 end
 
@@ -31,7 +32,7 @@ function M.claims(token, key)
   if not signed or signature ~= encode(host.hmac_sha256(key, signed)) then
     return nil
   end
-  local text = decode(payload)
+  local text = M.from_url(payload)
   return text and host.json.decode(text)
 end
 

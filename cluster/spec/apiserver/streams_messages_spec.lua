@@ -123,6 +123,35 @@ describe("a watch by WebSocket", function()
 end)
 
 
+describe("a page in a browser", function()
+  local PREFIX = "base64url.bearer.authorization.k8s.io."
+  local PATH = CONFIGMAPS .. "?watch=true"
+  local server
+
+  before_each(function()
+    server = testserver.new { tokens = { ["jane's?"] = { name = "jane" } } }.server
+  end)
+
+  local function with(protocols)
+    return ask(server, PATH, { ["sec-websocket-protocol"] = protocols })
+  end
+
+  it("shows its token as a protocol, beside the one that is answered", function()
+    local reply = with("any, " .. PREFIX .. "amFuZSdzPw")
+    assert.same({ 101, "any" }, { reply.code, reply.headers["Sec-WebSocket-Protocol"] })
+  end)
+
+  it("is refused without such a token, with a wrong one, with two, and with nothing beside it", function()
+    for _, protocols in ipairs {
+      "any", "any, " .. PREFIX, "any, " .. PREFIX .. "amFuZQ", "any, " .. PREFIX .. "_w", "any, " .. PREFIX .. "a=",
+      "any, " .. PREFIX .. "amFuZSdzPw, " .. PREFIX .. "amFuZSdzPw", PREFIX .. "amFuZSdzPw",
+    } do
+      assert.equal(401, with(protocols).code, protocols)
+    end
+  end)
+end)
+
+
 describe("a log by WebSocket", function()
   local world, lines, followers
 
