@@ -6,6 +6,7 @@ local M = {}
 
 M.add, M.compare, M.is_whole, M.negate, M.of = amount.add, amount.compare, amount.is_whole, amount.negate, amount.of
 M.sign, M.integer, M.float, M.write = amount.sign, amount.integer, amount.float, amount.write
+M.multiply = amount.multiply
 
 
 --- Reads an amount. @return table|nil amount; nil when it is none

@@ -10,6 +10,7 @@ local event_printer = require "cluster.dev.event_printer"
 local host = require "cluster.host"
 local kubelet = require "cluster.kubelet"
 local logs = require "cluster.kubelet.logs"
+local node_resources = require "cluster.kubelet.node_resources"
 local register = require "cluster.register"
 local server = require "cluster.apiserver.running"
 
@@ -42,6 +43,7 @@ local function kubelet_options(settings, folders)
   if settings.pods == "fake" then
     return { runtime = require("cluster.kubelet.fake_runtime").new(), beats = true, max_pods = settings.max_pods }
   end
+  local process = require "cluster.process"
   local container_logs = logs.new(settings.directory, event_printer.container_line)
   local runtime = require("cluster.kubelet.process_runtime").new {
     directory = settings.directory, logs = container_logs, images = settings.images, folders = folders,
@@ -54,7 +56,8 @@ local function kubelet_options(settings, folders)
     logs = container_logs,
     beats = true,
     max_pods = settings.max_pods,
-    machine = require("cluster.process").machine(),
+    machine = process.machine(),
+    resources = node_resources.of(node_resources.read_file, process.open_folder(settings.directory):capacity()),
   }
 end
 

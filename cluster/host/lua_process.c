@@ -12,6 +12,7 @@
 #include <netdb.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -560,6 +561,17 @@ ML_RAISES static int folder_has_folder(lua_State *L)
     return 1;
 }
 
+/* folder:capacity() -> bytes of its file system, or nil */
+ML_RAISES static int folder_capacity(lua_State *L)
+{
+    struct statvfs system;
+    if (fstatvfs(folder_of(L), &system) == 0)
+        lua_pushinteger(L, (lua_Integer)system.f_blocks * (lua_Integer)system.f_frsize);
+    else
+        lua_pushnil(L);
+    return 1;
+}
+
 static int folder_gc(lua_State *L)
 {
     struct folder *folder = lua_touserdata(L, 1);
@@ -825,6 +837,7 @@ void ml_server_lua_add_processes(struct ml_server_lua *lua,
                                               {"read_end", folder_read_end},
                                               {"has", folder_has},
                                               {"has_folder", folder_has_folder},
+                                              {"capacity", folder_capacity},
                                               {NULL, NULL}};
     static const luaL_Reg functions[] = {{"start", process_start},
                                          {"try_container", process_try_container},

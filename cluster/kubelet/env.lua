@@ -1,10 +1,25 @@
 --- The environment and the command line of a container.
 ---
---- Rules: kubernetes/pkg/kubelet/kubelet_pods.go (makeEnvironmentVariables), third_party/forked/golang/expansion.
+--- Rules: kubernetes/pkg/kubelet/kubelet_pods.go (makeEnvironmentVariables), third_party/forked/golang/expansion; of
+--- resources: kubelet_resources.go (defaultPodLimitsForDownwardAPI), pkg/api/v1/resource/helpers.go.
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
+local quantity = require "cluster.quantity"
 
 local M = {}
+
+-- A container without a limit of these has the node's.
+local DEFAULTED = { cpu = true, memory = true, ["ephemeral-storage"] = true }
+local NOTHING, ONE, THOUSAND = quantity.of(0), quantity.of(1), quantity.of(1000)
+
+
+local function joined(addresses)
+  local list = {}
+  for i, entry in ipairs(addresses or {}) do
+    list[i] = entry.ip
+  end
+  return table.concat(list, ",")
+end
 
 local FIELDS = {
   ["metadata.name"] = function(pod)
@@ -27,6 +42,12 @@ local FIELDS = {
   end,
   ["status.podIP"] = function(pod)
     return pod.status.podIP
+  end,
+  ["status.hostIPs"] = function(pod)
+    return joined(pod.status.hostIPs)
+  end,
+  ["status.podIPs"] = function(pod)
+    return joined(pod.status.podIPs)
   end,
 }
 
@@ -62,6 +83,70 @@ function M.field_text(pod, path)
 end
 
 
+local function container_of(pod, name)
+  for _, list in ipairs { pod.spec.containers, pod.spec.initContainers or {} } do
+    for _, container in ipairs(list) do
+      if container.name == name then
+        return container
+      end
+    end
+  end
+end
+
+
+-- The amount of a resource in the first of some lists that has any of it.
+local function first_of(lists, resource)
+  for _, list in ipairs(lists) do
+    local amount = quantity.parse(list[resource] or 0)
+    if amount and quantity.sign(amount) ~= 0 then
+      return amount
+    end
+  end
+  return NOTHING
+end
+
+
+-- The limit of a container: its own, else that of its pod, else all that the node has for pods.
+local function limit_of(pod, container, resource, read)
+  local own = (container.resources or {}).limits or {}
+  if not DEFAULTED[resource] then
+    return first_of({ own }, resource)
+  end
+  local node = read("Node", nil, pod.spec.nodeName) or {}
+  return first_of({ own, (pod.spec.resources or {}).limits or {}, (node.status or {}).allocatable or {} }, resource)
+end
+
+
+-- The amount as a number of the smallest steps that count: thousandths of a CPU, bytes.
+local function steps(amount, resource)
+  return quantity.float(quantity.whole(resource == "cpu" and quantity.multiply(amount, THOUSAND) or amount))
+end
+
+
+--- The text of a container's resource, as variables and files have it: how many divisors it has, rounded up.
+--- @param name string? of the container, if the reference does not say another
+--- @param ref table a ResourceFieldSelector  @param read function see M.variables
+--- @return string|nil, or nil and why there is none
+function M.resource_text(pod, name, ref, read)
+  name = ref.containerName or name
+  local container = container_of(pod, name)
+  if not container then
+    return nil, ("container %s not found"):format(name)
+  end
+  local list, resource = ref.resource:match "^(%l+)%.(.+)$"
+  if not (DEFAULTED[resource] or (resource or ""):find "^hugepages%-") then
+    return nil, ("unsupported container resource : %s"):format(ref.resource)
+  end
+  local amount = list == "limits" and limit_of(pod, container, resource, read)
+    or first_of({ (container.resources or {}).requests or {} }, resource)
+  local divisor = quantity.parse(ref.divisor or 0)
+  if not divisor or quantity.sign(divisor) == 0 then
+    divisor = ONE
+  end
+  return ("%.0f"):format(math.ceil(steps(amount, resource) / steps(divisor, resource)))
+end
+
+
 --- The data of a ConfigMap or Secret as texts, or nil and why not.
 --- @param binary boolean? with binaryData, which volumes show and variables do not
 function M.data_of(read, kind, namespace, name, binary)
@@ -83,8 +168,10 @@ end
 local SOURCES = { configMapKeyRef = "ConfigMap", secretKeyRef = "Secret" }
 
 -- The value of one valueFrom; nil without an error where it is optional and not there.
-local function referenced(pod, read, from)
-  if from.fieldRef then
+local function referenced(pod, container, read, from)
+  if from.resourceFieldRef then
+    return M.resource_text(pod, container.name, from.resourceFieldRef, read)
+  elseif from.fieldRef then
     local value = field_value(pod, from.fieldRef.fieldPath)
     if not value then
       return nil, ("fieldPath %s is not known here"):format(from.fieldRef.fieldPath)
@@ -146,7 +233,7 @@ end
 
 
 --- The container's own variables, by name.
---- @param read function (kind, namespace, name) -> object | nil, for ConfigMaps and Secrets
+--- @param read function (kind, namespace, name) -> object | nil, for ConfigMaps, Secrets and the node
 --- @param variables table those that it has unless it says otherwise; belongs to this function
 --- @return table|nil variables, or nil and why the container cannot be started
 function M.variables(pod, container, read, variables)
@@ -158,7 +245,7 @@ function M.variables(pod, container, read, variables)
   end
   for _, entry in ipairs(container.env or {}) do
     if entry.valueFrom then
-      local value, why = referenced(pod, read, entry.valueFrom)
+      local value, why = referenced(pod, container, read, entry.valueFrom)
       if why then
         return nil, why
       end

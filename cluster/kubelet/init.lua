@@ -34,6 +34,7 @@ local READABLE = {
 ---   machine  { address =, architecture =, kernel = }: the machine that runs the pods' processes; nil if nothing runs
 ---            them: they then get addresses that are made up
 ---            addresses that only look like some
+---   resources  { capacity =, allocatable = }: what the node has, see node_resources.lua; nil: nobody asks
 ---   beats    whether the node says again and again that it is there; see heartbeat.lua
 ---   max_pods how many pods the node takes; nil: any number
 ---   find_network  function() -> see ../network, or nil: pods have the machine's. Called once, when the first pod needs
@@ -44,6 +45,7 @@ function M.new(server, options)
   }, M)
   self.machine = options.machine or { address = NOWHERE, architecture = "amd64", kernel = "" }
   self.is_real = options.machine ~= nil
+  self.resources = options.resources or {}
   self.beats = options.beats
   self.pod_capacity = pod_capacity.new(NODE, options.max_pods)
   self.find_network = options.find_network
@@ -356,6 +358,17 @@ local function on_change(self, event)
 end
 
 
+-- One of the node's two lists of resources, with the number of pods.
+local function resource_list(self, name)
+  local list = {}
+  for resource, amount in pairs(self.resources[name] or {}) do
+    list[resource] = amount
+  end
+  list.pods = self.pod_capacity.most and tostring(self.pod_capacity.most)
+  return next(list) and list
+end
+
+
 local function register_node(self)
   local hostname = NODE
   local labels = {
@@ -368,8 +381,8 @@ local function register_node(self)
   })
   self:call("PATCH", ("/api/v1/nodes/%s/status"):format(NODE), {
     status = {
-      capacity = self.pod_capacity.most and { pods = tostring(self.pod_capacity.most) },
-      allocatable = self.pod_capacity.most and { pods = tostring(self.pod_capacity.most) },
+      capacity = resource_list(self, "capacity"),
+      allocatable = resource_list(self, "allocatable"),
       conditions = host.json.array { {
         type = "Ready",
         status = "True",

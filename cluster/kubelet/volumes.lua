@@ -38,10 +38,14 @@ end
 
 local function add_fields(files, source, run, mode)
   for _, item in ipairs(source.items or {}) do
-    local path = item.fieldRef and item.fieldRef.fieldPath
-    local text = path and env.field_text(run.pod, path)
+    local text, why
+    if item.resourceFieldRef then
+      text, why = env.resource_text(run.pod, nil, item.resourceFieldRef, run.read)
+    else
+      text = env.field_text(run.pod, item.fieldRef.fieldPath)
+    end
     if not text then
-      return nil, ("downwardAPI item %s: what it asks for is not known here"):format(item.path)
+      return nil, ("downwardAPI item %s: %s"):format(item.path, why or "what it asks for is not known here")
     end
     files[item.path] = { text = text, mode = item.mode or mode }
   end

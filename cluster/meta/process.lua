@@ -163,6 +163,10 @@ function Folder:has(path) end
 ---@return boolean
 function Folder:has_folder(path) end
 
+--- The size of the file system that it is in.
+---@return integer|nil bytes
+function Folder:capacity() end
+
 --- The machine: its first IPv4 address that others could reach (nil when it has none), its
 --- architecture as Kubernetes calls it ("amd64"), and the kernel's release.
 ---@return { address?: string, architecture: string, kernel: string }

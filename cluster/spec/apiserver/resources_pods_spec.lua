@@ -25,6 +25,39 @@ describe("pods", function()
     assert.equal("PreemptLowerPriority", spec.preemptionPolicy)
   end)
 
+  -- Of a variable; a file is held to the same, and has to name a container.
+  local SIZES = "1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei"
+  local DIVISORS = {
+    { "limits.cpu", "1m" }, { "limits.cpu", "1000m" }, { "limits.cpu", "0" }, { "limits.memory", "1024Ki" },
+    { "requests.ephemeral-storage", "1G" }, { "requests.hugepages-2Mi", "1Mi" },
+    { "limits.cpu", "2", "only divisor's values 1m and 1 are supported with the cpu resource" },
+    { "limits.memory", "1m", ("only divisor's values %s are supported with the memory resource"):format(SIZES) },
+    { "limits.ephemeral-storage", "2",
+      ("only divisor's values %s are supported with the local ephemeral storage resource"):format(SIZES) },
+    { "limits.hugepages-2Mi", "3",
+      ("only divisor's values %s are supported with the hugepages resource"):format(SIZES) },
+  }
+  for _, case in ipairs(DIVISORS) do
+    local resource, divisor, message = table.unpack(case, 1, 3)
+    it(("%s %s in units of %s"):format(message and "cannot have" or "can have", resource, divisor), function()
+      local ref = { containerName = "a", resource = resource, divisor = divisor }
+      local code, answer = world:call("POST", PODS, pod("a", {
+        containers = { { name = "a", image = "x", env = { { name = "X", valueFrom = { resourceFieldRef = ref } } } } },
+        volumes = { { name = "v", downwardAPI = { items = { { path = "x", resourceFieldRef = ref } } } } },
+      }))
+      local causes = {}
+      for i, cause in ipairs(code == 422 and answer.details.causes or {}) do
+        causes[i] = ("%s: %s"):format(cause.field, cause.message)
+      end
+      local why = message and ('Invalid value: "%s": %s'):format(resource, message)
+      assert.same(message and {
+        "spec.volumes[0].downwardAPI.resourceFieldRef.divisor: " .. why,
+        "spec.containers[0].env[0].valueFrom.resourceFieldRef.divisor: " .. why,
+      } or {}, causes)
+      assert.equal(message and 422 or 201, code)
+    end)
+  end
+
   it("get no token when they or their account want none", function()
     assert.is_nil(world:must("POST", PODS, pod("a", { automountServiceAccountToken = false })).spec.volumes)
     world:must("POST", "/api/v1/namespaces/default/serviceaccounts", {

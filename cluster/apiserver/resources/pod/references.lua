@@ -4,6 +4,7 @@
 local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
 local names = require "cluster.names"
+local quantity = require "cluster.quantity"
 
 local M = {}
 
@@ -18,6 +19,15 @@ M.file_fields = { "metadata.annotations", "metadata.labels", "metadata.name", "m
 local RESOURCES = {
   "limits.cpu", "limits.ephemeral-storage", "limits.memory", "requests.cpu", "requests.ephemeral-storage",
   "requests.memory",
+}
+local SIZES = { "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei" }
+local SIZES_ONLY = "only divisor's values " .. table.concat(SIZES, ", ") .. " are supported with the %s resource"
+-- By resource: its divisors, and what is said of others.
+local DIVISORS = {
+  cpu = { { "1m", "1" }, "only divisor's values 1m and 1 are supported with the cpu resource" },
+  memory = { SIZES, SIZES_ONLY:format "memory" },
+  ["ephemeral-storage"] = { SIZES, SIZES_ONLY:format "local ephemeral storage" },
+  hugepages = { SIZES, SIZES_ONLY:format "hugepages" },
 }
 local SUBSCRIPTED = { ["metadata.annotations"] = true, ["metadata.labels"] = true }
 
@@ -70,6 +80,16 @@ function M.field_ref(selector, fields, at, errors)
 end
 
 
+local function check_divisor(selector, at, errors)
+  local resource = selector.resource:match "^requests%.(.+)$" or selector.resource:match "^limits%.(.+)$" or ""
+  local rule = DIVISORS[resource:match "^hugepages%-" and "hugepages" or resource]
+  local divisor = quantity.canonical(selector.divisor or 0)
+  if rule and divisor ~= "0" and not is_one_of(divisor, rule[1]) then
+    errors[#errors + 1] = field.invalid(at .. ".divisor", selector.resource, rule[2])
+  end
+end
+
+
 --- A resource of a container. `in_file`: the container has to be named.
 function M.resource_ref(selector, in_file, at, errors)
   local resource = selector.resource
@@ -77,9 +97,11 @@ function M.resource_ref(selector, in_file, at, errors)
     errors[#errors + 1] = field.required(at .. ".containerName", "")
   elseif resource == "" then
     errors[#errors + 1] = field.required(at .. ".resource", "")
-  elseif not is_one_of(resource, RESOURCES) and not resource:find("^%l+%.hugepages%-") then
+  elseif not is_one_of(resource, RESOURCES) and not resource:find "^requests%.hugepages%-"
+    and not resource:find "^limits%.hugepages%-" then
     errors[#errors + 1] = field.not_supported(at .. ".resource", resource, RESOURCES)
   end
+  check_divisor(selector, at, errors)
 end
 
 
