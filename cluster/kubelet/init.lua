@@ -191,6 +191,7 @@ function M:schedule(pod)
       phase = "Pending",
       conditions = host.json.array { {
         type = "PodScheduled",
+        observedGeneration = pod.metadata.generation,
         status = "False",
         reason = "Unschedulable",
         message = why,
@@ -215,7 +216,10 @@ end
 
 -- A pod that names the node itself is not scheduled, and has no other node to wait for.
 local function reject(self, pod, reason, message)
-  self:write_status(pod, { phase = "Failed", reason = reason, message = "Pod was rejected: " .. message })
+  self:write_status(pod, {
+    observedGeneration = pod.metadata.generation,
+    phase = "Failed", reason = reason, message = "Pod was rejected: " .. message,
+  })
   self:event(pod, "Warning", reason, message)
 end
 

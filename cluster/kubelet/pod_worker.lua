@@ -13,6 +13,7 @@
 ---   runtime:forget(pod)               deletes the data of a deleted pod (logs)
 local env = require "cluster.kubelet.env"
 local host = require "cluster.host"
+local instant = require "cluster.apiserver.instant"
 local prober = require "cluster.kubelet.prober"
 local records = require "cluster.kubelet.record"
 local status = require "cluster.kubelet.status"
@@ -21,10 +22,11 @@ local M = {}
 M.__index = M
 
 local GRACE_DEFAULT = 30
+local DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadline"
 
 
--- Takes in a version of the pod. It keeps the address that it once had, though a version that was written before the
--- kubelet's first word on it does not say so.
+-- Takes in a version of the pod. It keeps the address and the start that it once had, though a version that was written
+-- before the kubelet's first word on it does not say so.
 local function take(self, pod)
   local known = {}
   for key, value in pairs(pod.status or {}) do
@@ -34,9 +36,32 @@ local function take(self, pod)
   known.hostIP, known.podIP = self.kubelet.address, self.address
   known.hostIPs = host.json.array { { ip = known.hostIP } }
   known.podIPs = known.podIP and host.json.array { { ip = known.podIP } }
+  self.started_at = self.started_at or known.startTime and instant.read(known.startTime) or host.now()
+  self.start_time = self.start_time or known.startTime or host.timestamp()
+  known.startTime = self.start_time
   self.stored = { metadata = pod.metadata, status = pod.status }
   pod.status = known
   self.pod = pod
+end
+
+
+-- Counts the time that the pod has, as its spec says now, from its start.
+-- Rules: kubernetes/pkg/kubelet/active_deadline.go.
+local function watch_deadline(self)
+  local seconds = self.pod.spec.activeDeadlineSeconds
+  if self.deadline and seconds ~= self.deadline_seconds then
+    self.deadline:stop()
+    self.deadline = nil
+  end
+  self.deadline_seconds = seconds
+  local left = seconds and self.started_at + seconds - host.now()
+  if left and left <= 0 then
+    self:fail("DeadlineExceeded", DEADLINE_MESSAGE)
+  elseif left and not self.deadline then
+    self.deadline = host.after(left, function()
+      self:fail("DeadlineExceeded", DEADLINE_MESSAGE)
+    end)
+  end
 end
 
 
@@ -45,19 +70,14 @@ end
 ---   services (see env.variables), address and pod_address(pod, known)
 --- @param pod table as stored
 function M.new(kubelet, pod)
-  local init = records.list(pod.spec.initContainers, true, "ContainerCreating")
+  local reason = next(pod.spec.initContainers or {}) and "PodInitializing" or "ContainerCreating"
   local self = setmetatable({
     kubelet = kubelet,
-    init = init,
-    containers = records.list(pod.spec.containers, false, #init > 0 and "PodInitializing" or "ContainerCreating"),
+    init = records.list(pod.spec.initContainers, true, reason),
+    containers = records.list(pod.spec.containers, false, reason),
   }, M)
   take(self, pod)
-  local deadline = pod.spec.activeDeadlineSeconds
-  if deadline then
-    self.deadline = host.after(deadline, function()
-      self:fail("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
-    end)
-  end
+  watch_deadline(self)
   return self
 end
 
@@ -78,11 +98,8 @@ end
 
 
 function M:write()
-  local new = status.of(self.pod, self.init, self.containers, host.timestamp())
-  if self.failure then
-    new.phase, new.reason, new.message = "Failed", self.failure.reason, self.failure.message
-  end
-  self.kubelet:write_status(self.stored, new)
+  self.kubelet:write_status(self.stored,
+    status.of(self.pod, self.init, self.containers, self.failure, host.timestamp()))
 end
 
 
@@ -262,12 +279,19 @@ local function stop_all(self, seconds)
 end
 
 
---- Ends the pod's containers, and says that it failed.
+local function has_ended(self)
+  local phase = status.phase(self.pod.spec.restartPolicy, self.init, self.containers)
+  return phase == "Succeeded" or phase == "Failed"
+end
+
+
+--- Ends the pod's containers, and says that it failed. A pod that has ended by itself stays as it is.
 function M:fail(reason, message)
-  if self.failure or self.is_stopping then
+  if self.failure or self.is_stopping or has_ended(self) then
     return
   end
   self.failure = { reason = reason, message = message }
+  self.kubelet:event(self.pod, "Normal", reason, message)
   stop_all(self, self.pod.spec.terminationGracePeriodSeconds or GRACE_DEFAULT)
   self:queue_write()
 end
@@ -289,14 +313,15 @@ end
 --- Takes in a new version of the pod.
 function M:update(pod)
   take(self, pod)
+  watch_deadline(self)
   if pod.metadata.deletionTimestamp and not self.is_stopping then
     self.is_stopping = true
     self.kubelet:event(pod, "Normal", "Killing", "Stopping container")
     stop_all(self, pod.metadata.deletionGracePeriodSeconds or GRACE_DEFAULT)
     self:queue_write()
     self:end_if_over()
-  elseif pod.spec.readinessGates then
-    self:queue_write() -- somebody may have opened or closed one
+  elseif pod.spec.readinessGates or pod.metadata.generation ~= pod.status.observedGeneration then
+    self:queue_write() -- somebody may have opened or closed a gate; the status says which spec it is about
   end
 end
 

@@ -10,7 +10,8 @@
 ---   ready      whether its readiness probe has succeeded; without a probe: whether it runs
 ---   started    whether its startup probe has succeeded
 ---   id         names the run: "moonloop://UID/NAME/ATTEMPT", or nil
---- Rules: kubernetes/pkg/kubelet/kubelet_pods.go (getPhase) and status/generate.go.
+--- Rules: kubernetes/pkg/kubelet/kubelet_pods.go (getPhase), status/generate.go, status/status_manager.go
+--- (mergePodStatus), pkg/api/v1/pod/util.go (CalculatePodConditionObservedGeneration).
 local host = require "cluster.host"
 local records = require "cluster.kubelet.record"
 
@@ -157,7 +158,9 @@ local function judge(pod, phase, init, containers)
     }
   end
   return {
-    PodReadyToStartContainers = { holds = phase == "Pending" or phase == "Running" },
+    PodReadyToStartContainers = {
+      holds = phase == "Pending" or phase == "Running" or any(init, is_running) or any(containers, is_running),
+    },
     Initialized = initialized,
     Ready = gates and { reason = "ReadinessGatesNotReady", message = gates } or ready,
     ContainersReady = ready,
@@ -168,7 +171,7 @@ end
 local CONDITIONS = { "PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled" }
 
 -- Keeps conditions of other writers, in front. The time of a condition is that of its last change.
-local function conditions(computed, before, now)
+local function conditions(computed, before, generation, now)
   local times, list = {}, host.json.array {}
   for _, condition in ipairs(before or {}) do
     times[condition.type .. condition.status] = condition.lastTransitionTime
@@ -178,6 +181,7 @@ local function conditions(computed, before, now)
     local status = computed[type].holds and "True" or "False"
     list[#list + 1] = {
       type = type,
+      observedGeneration = generation,
       status = status,
       reason = computed[type].reason,
       message = computed[type].message,
@@ -213,19 +217,23 @@ local function container_statuses(list)
 end
 
 
---- The whole status.
+--- The whole status. A pod that is to fail has failed once nothing of it runs any more.
 --- @param pod table as stored; fields of its status that are no business of the kubelet are kept
 --- @param init table list of container records  @param containers table list of container records
+--- @param failure table|nil { reason =, message = }: why the kubelet ends the pod
 --- @param now string timestamp
 --- @return table status
-function M.of(pod, init, containers, now)
-  local status = host.json.copy(pod.status or {})
-  local phase = M.phase(pod.spec.restartPolicy, init, containers)
-  status.phase = phase
-  status.conditions = conditions(judge(pod, phase, init, containers), status.conditions, now)
+function M.of(pod, init, containers, failure, now)
+  local status, generation = host.json.copy(pod.status or {}), pod.metadata.generation
+  status.phase = M.phase(pod.spec.restartPolicy, init, containers)
+  status.observedGeneration = generation
+  status.conditions = conditions(judge(pod, failure and "Failed" or status.phase, init, containers), status.conditions,
+    generation, now)
+  if failure and not (any(init, is_running) or any(containers, is_running)) then
+    status.phase, status.reason, status.message = "Failed", failure.reason, failure.message
+  end
   status.containerStatuses = container_statuses(containers)
   status.initContainerStatuses = #init > 0 and container_statuses(init) or nil
-  status.startTime = status.startTime or now
   return status
 end
 

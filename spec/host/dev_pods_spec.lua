@@ -59,4 +59,19 @@ describe("moonloop dev", function()
     local amount, unit = node.allocatable.memory:match "^(%d+)(%a*)$"
     assert.equal(amount * 1024 ^ (#unit > 0 and ("KMG"):find(unit:sub(1, 1)) or 0), tonumber(bytes))
   end)
+
+  it("ends a pod whose deadline is patched to one that has passed", function()
+    server = dev.start {}
+    server:must("POST", PODS, pod("late", { command = { "sleep", "1000" } }))
+    wait.till("the pod to run", 10, function() return server:get(PODS .. "/late").status.phase == "Running" end)
+    server:must("PATCH", PODS .. "/late", { spec = { activeDeadlineSeconds = 1 } },
+      { type = "application/merge-patch+json" })
+    local status = wait.till("the pod to fail", 10, function()
+      local found = server:get(PODS .. "/late")
+      return found.status.phase == "Failed" and found.status
+    end)
+    assert.equal("DeadlineExceeded", status.reason)
+    assert.equal(143, status.containerStatuses[1].state.terminated.exitCode)
+    assert.equal(server:get(PODS .. "/late").metadata.generation, status.observedGeneration)
+  end)
 end)

@@ -14,8 +14,9 @@ local function new_kubelet(decide)
   function kubelet:write_status(_, status)
     self.status = status
   end
-  function kubelet:event(_, _, reason)
+  function kubelet:event(_, type, reason, message)
     table.insert(self.events, reason)
+    self.last_event = ("%s %s: %s"):format(type, reason, message)
   end
   function kubelet:remove()
     self.is_removed = true
@@ -123,7 +124,7 @@ describe("A pod at work", function()
   it("starts its init containers one after another, then the others", function()
     local kubelet = start({ initContainers = { { name = "a" }, { name = "b" } } },
       { a = { after = 5, code = 0 }, b = { after = 5, code = 0 } })
-    assert.same({ "a: running", "b: ContainerCreating", "main: PodInitializing" }, states(kubelet))
+    assert.same({ "a: running", "b: PodInitializing", "main: PodInitializing" }, states(kubelet))
     assert.equal("containers with incomplete status: [a b]", condition(kubelet, "Initialized").message)
     hostlua.advance(5)
     assert.same({ "a: Completed 0", "b: running", "main: PodInitializing" }, states(kubelet))
@@ -195,9 +196,108 @@ describe("A pod at work", function()
 
   it("fails beyond its activeDeadlineSeconds", function()
     local kubelet = start({ activeDeadlineSeconds = 30 }, {})
-    hostlua.advance(30)
+    hostlua.advance(29)
+    assert.equal("Running", kubelet.status.phase)
+    hostlua.advance(1)
     assert.equal("Failed", kubelet.status.phase)
     assert.equal("DeadlineExceeded", kubelet.status.reason)
+    assert.equal("Pod was active on the node longer than the specified deadline", kubelet.status.message)
+    assert.equal("Normal DeadlineExceeded: Pod was active on the node longer than the specified deadline",
+      kubelet.last_event)
+    assert.equal("PodFailed", condition(kubelet, "Ready").reason)
+  end)
+
+  -- The deadline is changed ten seconds after the start.
+  local PATCHED = {
+    { from = nil, to = 30, fails_after = 20 },
+    { from = 60, to = 30, fails_after = 20 },
+    { from = 60, to = 5, fails_after = 0 },
+  }
+  for _, case in ipairs(PATCHED) do
+    it(("counts from its start when its deadline becomes %d after ten seconds"):format(case.to), function()
+      local kubelet, at_work, pod = start({ activeDeadlineSeconds = case.from }, {})
+      hostlua.advance(10)
+      pod.spec.activeDeadlineSeconds = case.to
+      at_work:update(pod)
+      if case.fails_after > 0 then
+        hostlua.advance(case.fails_after - 1)
+        assert.equal("Running", kubelet.status.phase)
+        hostlua.advance(1)
+      end
+      hostlua.advance(0)
+      assert.equal("DeadlineExceeded", kubelet.status.reason)
+      hostlua.advance(60)
+      assert.same({ "main: Error 143" }, states(kubelet))
+    end)
+  end
+
+  it("has its whole time, also when it starts late in a second", function()
+    hostlua.freeze(1783072800.9)
+    local kubelet = start({ activeDeadlineSeconds = 1 }, {})
+    hostlua.advance(0.5)
+    assert.equal("Running", kubelet.status.phase)
+    hostlua.advance(0.5)
+    assert.equal("DeadlineExceeded", kubelet.status.reason)
+  end)
+
+  it("counts from the start that its status knows, and starts nothing when its time is over", function()
+    local kubelet = new_kubelet(function() end)
+    local pod = new_pod { activeDeadlineSeconds = 30 }
+    pod.status = { startTime = host.timestamp() }
+    hostlua.advance(30)
+    local at_work = pod_worker.new(kubelet, pod)
+    at_work:queue_write()
+    at_work:sync()
+    hostlua.advance(0)
+    assert.equal("DeadlineExceeded", kubelet.status.reason)
+    assert.equal(pod.status.startTime, kubelet.status.startTime)
+    assert.same({ "main: ContainerCreating" }, states(kubelet))
+  end)
+
+  it("has not failed before its last container has ended", function()
+    local kubelet, at_work, pod = start({ activeDeadlineSeconds = 30 }, {})
+    local stop = at_work:handle("main").stop
+    local handle = at_work:handle "main"
+    function handle.stop() end
+    hostlua.advance(30)
+    assert.equal("Running", kubelet.status.phase)
+    assert.equal("False", condition(kubelet, "Ready").status)
+    pod.status = kubelet.status
+    handle.stop = nil
+    stop(handle)
+    hostlua.advance(0)
+    assert.equal("Failed", kubelet.status.phase)
+    assert.equal("DeadlineExceeded", kubelet.status.reason)
+  end)
+
+  it("stays as it ended when its deadline comes", function()
+    local kubelet = start({ activeDeadlineSeconds = 30, restartPolicy = "Never" }, { main = { after = 1, code = 0 } })
+    hostlua.advance(60)
+    assert.equal("Succeeded", kubelet.status.phase)
+    assert.is_nil(kubelet.status.reason)
+  end)
+
+  it("says which generation of the pod its status is about", function()
+    local kubelet, at_work, pod = start({}, {})
+    pod.metadata.generation = 1
+    at_work:update(pod)
+    hostlua.advance(0)
+    assert.equal(1, kubelet.status.observedGeneration)
+    pod.status = kubelet.status
+    pod.metadata.generation, kubelet.status = 2, nil
+    at_work:update(pod)
+    hostlua.advance(0)
+    assert.equal(2, kubelet.status.observedGeneration)
+    local types = {}
+    for i, entry in ipairs(kubelet.status.conditions) do
+      types[i] = ("%s %d"):format(entry.type, entry.observedGeneration)
+    end
+    assert.same({ "PodReadyToStartContainers 2", "Initialized 2", "Ready 2", "ContainersReady 2", "PodScheduled 2" },
+      types)
+    pod.status, kubelet.status = kubelet.status, nil
+    at_work:update(pod)
+    hostlua.advance(0)
+    assert.is_nil(kubelet.status, "nothing is written without a change")
   end)
 
   it("says in one line why a container is unhealthy", function()
