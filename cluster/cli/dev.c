@@ -19,7 +19,7 @@ static const struct ml_option options[] = {
      offsetof(struct dev, opts.pods)},
     {"--max-pods", "N", "how many the node takes at once; default 110", ML_OPTION_TEXT,
      offsetof(struct dev, opts.max_pods)},
-    {"--image", "NAME=PROGRAM", "program of an image, as in app='bin/app --fast' (repeat)",
+    {"--image", "NAME=PROGRAM[:PATH]", "program of an image, as in app='bin/app --fast' (repeat)",
      ML_OPTION_LIST, offsetof(struct dev, images)},
     {"--pod-network", "WHICH",
      "own (default): addresses, names and Services of their own; host: this machine's",

@@ -114,27 +114,57 @@ static int check_address(const struct ml_dev_opts *opts, struct ml_err *err)
                       opts->bind_address);
 }
 
-/* The program at the beginning of `words`, which it takes from there: its absolute path, the
- * caller's to free; NULL when it is none. */
-static char *find_image_program(struct ml_str *words)
+/* The parts of "NAME=PROGRAM[:PATH] ARG…". */
+struct image_option {
+    struct ml_str name, program;
+    struct ml_str path; /* where containers see the program; empty: images.lua says where */
+    struct ml_str args;
+};
+
+static struct image_option read_image(const char *option)
 {
-    ML_AUTO_FREE char *path = ml_str_dup(ml_str_cut(words, ' '));
-    struct stat file;
-    if (stat(path, &file) < 0 || !S_ISREG(file.st_mode) || access(path, X_OK) < 0)
-        return NULL;
-    return realpath(path, NULL);
+    struct image_option image = {.args = ml_str_of(option)};
+    image.name = ml_str_cut(&image.args, '=');
+    image.program = ml_str_cut(&image.args, ' ');
+    const char *colon = memmem(image.program.ptr, image.program.len, ":/", 2);
+    if (colon) {
+        size_t len = (size_t)(colon - image.program.ptr);
+        image.path = (struct ml_str){colon + 1, image.program.len - len - 1};
+        image.program.len = len;
+    }
+    return image;
 }
 
-static int check_image(const char *image, struct ml_err *err)
+/* Why the program of an image cannot be run, and what to do about that; NULL: it can. */
+static const char *problem_of_program(const char *program)
 {
-    struct ml_str words = ml_str_of(image), name = ml_str_cut(&words, '=');
-    if (!name.len || !words.len || memchr(name.ptr, '/', name.len))
+    struct stat file;
+    if (stat(program, &file) < 0)
+        return errno == ENOENT
+                   ? "it does not exist: build it first, or name its path from this folder"
+                   : strerror(errno);
+    if (S_ISDIR(file.st_mode))
+        return "it is a folder: name the program in it";
+    if (!S_ISREG(file.st_mode))
+        return "it is no file";
+    return access(program, X_OK) < 0 ? "it cannot be executed: run chmod +x on it, or name another"
+                                     : NULL;
+}
+
+static int check_image(const char *option, struct ml_err *err)
+{
+    struct image_option image = read_image(option);
+    if (!image.name.len || !image.program.len || memchr(image.name.ptr, '/', image.name.len))
         return ml_err_set(err, ML_EINVALID,
-                          "--image %s: expected NAME=PROGRAM; NAME is the last part of an image's "
-                          "name, without its tag",
-                          image);
-    ML_AUTO_FREE char *path = find_image_program(&words);
-    return path ? 0 : ml_err_set(err, ML_EINVALID, "--image %s: there is no such program", image);
+                          "--image %s: expected NAME=PROGRAM[:PATH]; NAME is the last part of an "
+                          "image's name, without its tag",
+                          option);
+    if (ml_str_ends(image.path, "/"))
+        return ml_err_set(err, ML_EINVALID,
+                          "--image %s: PATH is that of a file, without / at its end", option);
+    ML_AUTO_FREE char *program = ml_str_dup(image.program);
+    const char *why = problem_of_program(program);
+    return why ? ml_err_set(err, ML_EINVALID, "--image %s: %s: %s", option, program, why) : 0;
 }
 
 /* How many pods the node takes at once; -1: opts->max_pods is no such number. */
@@ -691,20 +721,28 @@ static void write_network_settings(const struct ml_dev *self, struct ml_json_wri
     ml_json_end_object(writer);
 }
 
+static void write_dev_image(struct ml_json_writer *writer, struct image_option image)
+{
+    ML_AUTO_FREE char *program = ml_str_dup(image.program), *path = realpath(program, NULL);
+    ml_json_key(writer, image.name);
+    ml_json_begin_object(writer);
+    ml_json_put_string(writer, "source", ml_str_of(path ? path : program));
+    if (image.path.len)
+        ml_json_put_string(writer, "target", image.path);
+    ml_json_key(writer, ML_STR("arguments"));
+    ml_json_begin_array(writer);
+    while (image.args.len)
+        ml_json_string(writer, ml_str_cut(&image.args, ' '));
+    ml_json_end_array(writer);
+    ml_json_end_object(writer);
+}
+
 static void write_dev_images(struct ml_dev *self, struct ml_json_writer *writer)
 {
     ml_json_key(writer, ML_STR("images"));
     ml_json_begin_object(writer);
-    for (size_t i = 0; self->opts.images[i]; i++) {
-        struct ml_str words = ml_str_of(self->opts.images[i]), name = ml_str_cut(&words, '=');
-        ML_AUTO_FREE char *path = find_image_program(&words);
-        ml_json_key(writer, name);
-        ml_json_begin_array(writer);
-        ml_json_string(writer, ml_str_of(path ? path : ""));
-        while (words.len)
-            ml_json_string(writer, ml_str_cut(&words, ' '));
-        ml_json_end_array(writer);
-    }
+    for (size_t i = 0; self->opts.images[i]; i++)
+        write_dev_image(writer, read_image(self->opts.images[i]));
     ml_json_end_object(writer);
 }
 

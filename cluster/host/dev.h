@@ -19,7 +19,7 @@ struct ml_dev_opts {
     const char *data;              /* keep state in this folder; NULL: nowhere */
     const char *pods;              /* "process" (default), "fake", "none" */
     const char *max_pods;          /* how many the node takes at once; NULL: 110 */
-    const char *const *images;     /* "NAME=PROGRAM ARG…": what containers of an image run */
+    const char *const *images;     /* "NAME=PROGRAM[:PATH] ARG…": programs of images */
     const char *pod_network;       /* "own" (default): pod_network.h; "host": the machine's */
     const char *authorization;     /* "AlwaysAllow" (default), "RBAC" */
     const char *audit_log;         /* a file: one line a request; NULL: none */

@@ -1,12 +1,14 @@
 --- Images that stand for a program of this machine. No image is pulled: a container's command runs with the machine's
 --- tools. Only for these images is it known what they run without a command.
-local process = require "cluster.process"
+local clean_path = require "cluster.apiserver.clean_path"
 
 local M = {}
 M.__index = M
 
 -- The image of this very program, so that deploy/ runs here as it is.
 local OWN <const> = "moonloop"
+
+local IN_PATH <const> = "/usr/local/bin/"
 
 
 --- An image's name without its digest and tag.
@@ -15,24 +17,71 @@ function M.repository(image)
 end
 
 
---- @param programs table { [NAME] = { absolute path, arguments… } }: an image is called NAME from whatever registry
+--- @param programs table { [NAME] = { source = absolute path, target = where containers see it, or nil, arguments } }:
+---   an image is called NAME from whatever registry
 function M.new(programs)
   return setmetatable({ programs = programs or {} }, M)
 end
 
 
---- Returns the program that an image stands for.
---- @return table|nil program { source = its path on this machine, or nil and why = it has none, target = where
----   containers see it, arguments = of containers that have no args }; nil where the image stands for none
-function M:find(image)
-  local name = M.repository(image):match "[^/]*$"
-  local words = self.programs[name]
-  if words then
-    return { source = words[1], target = "/" .. words[1]:match "[^/]*$", arguments = { table.unpack(words, 2) } }
-  elseif name == OWN then
-    local source, why = process.executable()
-    return { source = source, why = why, target = "/" .. OWN, arguments = {} }
+local function is_at_or_below(path, folder)
+  return path == folder or path:sub(1, #folder + 1) == folder .. "/"
+end
+
+
+-- Tells which part of a container is at a path, or below it, so that no program can be there. nil: none.
+local function use_of(container, path)
+  for _, mount in ipairs(container.volumeMounts or {}) do
+    if is_at_or_below(clean_path(mount.mountPath), path) then
+      return ("volume %q"):format(mount.name)
+    end
   end
+  if is_at_or_below(clean_path(container.workingDir or ""), path) then
+    return "its workingDir"
+  end
+end
+
+
+-- Where a container finds a program if nobody said where: where its command looks, or else in "/", if that is free.
+local function place_of(container, name)
+  local word = (container.command or {})[1] or ""
+  if word:sub(1, 1) == "/" and word:match "[^/]*$" == name then
+    return clean_path(word)
+  end
+  return (word == name or use_of(container, "/" .. name)) and IN_PATH .. name or "/" .. name
+end
+
+
+-- The program that an image stands for, as M.new takes it; or nil.
+local function program_of(self, name)
+  if self.programs[name] then
+    return self.programs[name]
+  elseif name == OWN then
+    local source, why = require("cluster.process").executable()
+    return { source = source, why = why, name = OWN, arguments = {} }
+  end
+end
+
+
+--- Returns the program that the image of a container stands for.
+--- @return table|nil program { source = its path on this machine, or nil and why = it has none, target = where
+---   the container sees it, arguments = if the container has no args }; nil where the image stands for none
+function M:find(container)
+  local image = M.repository(container.image):match "[^/]*$"
+  local program = program_of(self, image)
+  if not program then
+    return nil
+  end
+  local target = program.target and clean_path(program.target)
+    or place_of(container, program.name or program.source:match "[^/]*$")
+  local use = use_of(container, target)
+  return {
+    source = not use and program.source or nil,
+    why = use and ("the program of image %s cannot be at %s: %s is there. --image %s=PROGRAM:PATH says another path")
+      :format(image, target, use, image) or program.why,
+    target = target,
+    arguments = program.arguments,
+  }
 end
 
 

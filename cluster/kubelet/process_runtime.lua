@@ -138,9 +138,15 @@ local function enter_network(self, run)
 end
 
 
+-- True if the first word of a command means the program at a path.
+local function calls(word, path)
+  return word == path or word == path:match "[^/]*$"
+end
+
+
 -- Prepares a start. @return table|nil handle, or nil, reason and message
 local function prepare(self, run)
-  local program = self.images:find(run.container.image)
+  local program = self.images:find(run.container)
   local command, reason, message = unsupported_features.command(run.container, run.command, program)
   local no_containers = find_containers(self)
   if command then
@@ -149,7 +155,7 @@ local function prepare(self, run)
   if reason then
     return nil, reason, message
   end
-  if no_containers and program and command[1] == program.target then
+  if no_containers and program and calls(command[1], program.target) then
     command[1] = program.source or command[1]
   end
   local network, why = enter_network(self, run)

@@ -1,8 +1,20 @@
--- Pods as other projects' manifests and operators make them: with what the node has for them, and with a deadline.
+-- Pods as other projects' manifests and operators make them: with a command of the image's own, with volumes of the
+-- program's name, with what the node has for them, and with a deadline.
 local dev = require "spec.host.support.dev"
+local shell = require "spec.e2e.support.shell"
 local wait = require "spec.e2e.support.wait"
 
 local PODS = "/api/v1/namespaces/default/pods"
+
+local it_isolated = dev.it_unless(dev.no_namespaces, it, function(why) pending(why) end)
+
+
+local function write_program(name, text)
+  local path = shell.folder "programs" .. "/" .. name
+  shell.write(path, "#!/bin/sh\n" .. text .. "\n")
+  shell.must("chmod 755 " .. path)
+  return path
+end
 
 
 local function pod(name, container, more)
@@ -26,6 +38,60 @@ describe("moonloop dev", function()
     end)
     return server:must("GET", PODS .. "/" .. name .. "/log")
   end
+
+  local BAD = {
+    { "app=%s/gone", "%s/gone: it does not exist: build it first, or name its path from this folder" },
+    { "app=%s", "%s: it is a folder: name the program in it" },
+    { "app=%s/text", "%s/text: it cannot be executed: run chmod +x on it, or name another" },
+    { "app=%s/text:/bin/", "PATH is that of a file, without / at its end" },
+    { "app=", "expected NAME=PROGRAM[:PATH]; NAME is the last part of an image's name, without its tag" },
+    { "app=:/bin/app", "expected NAME=PROGRAM[:PATH]; NAME is the last part of an image's name, without its tag" },
+  }
+  for _, case in ipairs(BAD) do
+    it("refuses --image " .. case[1], function()
+      local folder = shell.folder "bad-programs"
+      shell.write(folder .. "/text", "text\n")
+      shell.must(("chmod 600 %s/text"):format(folder))
+      local option = case[1]:format(folder)
+      local result = dev.command("--image", option)
+      assert.equal(2, result.code)
+      assert.truthy(result.err:find(("--image %s: %s"):format(option, case[2]:format(folder)), 1, true), result.err)
+    end)
+  end
+
+  it_isolated("has a program where the command of its image looks for it", function()
+    local manager = write_program("manager-linux-amd64", "echo \"$0 $*\"")
+    local reloader = write_program("reloader", "echo \"$0 $*\" >/shared/config")
+    server = dev.start { "--image", "manager=" .. manager .. ":/manager", "--image", "reloader=" .. reloader }
+    server:must("POST", PODS, pod("named", { image = "ghcr.io/team/manager:v1", command = { "/manager" },
+      args = { "--leader-elect" } }))
+    local shared = { { name = "shared", mountPath = "/shared" } }
+    server:must("POST", PODS, pod("generated", { command = { "cat", "/shared/config" }, volumeMounts = shared }, {
+      initContainers = { { name = "init-config", image = "quay.io/team/reloader", command = { "/bin/reloader" },
+        args = { "--once" }, volumeMounts = shared } },
+      volumes = { { name = "shared", emptyDir = {} } },
+    }))
+    assert.equal("/manager --leader-elect\n", log_of_ended "named")
+    assert.equal("/bin/reloader --once\n", log_of_ended "generated")
+  end)
+
+  it_isolated("keeps a program and a volume of its name apart", function()
+    local program = write_program("prometheus", "echo \"$0 $*\" >/prometheus/data && cat /prometheus/data")
+    server = dev.start { "--image", "prometheus=" .. program, "--image", "other=" .. program .. ":/data" }
+    local function make(name, image, path)
+      server:must("POST", PODS, pod(name, { image = image, args = { "--config" },
+        volumeMounts = { { name = "db", mountPath = path } } }, { volumes = { { name = "db", emptyDir = {} } } }))
+    end
+    make("apart", "quay.io/prometheus/prometheus:v3", "/prometheus")
+    make("taken", "other", "/data")
+    assert.equal("/usr/local/bin/prometheus --config\n", log_of_ended "apart")
+    local message = wait.till("the pod to wait", 10, function()
+      local status = (server:get(PODS .. "/taken").status.containerStatuses or {})[1]
+      return status and status.state.waiting and status.state.waiting.message
+    end)
+    assert.equal("the program of image other cannot be at /data: volume \"db\" is there. "
+      .. "--image other=PROGRAM:PATH says another path", message)
+  end)
 
   it("gives containers the limits that its node has", function()
     server = dev.start {}

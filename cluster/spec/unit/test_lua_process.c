@@ -558,9 +558,9 @@ static void test_runtime_knows_images_that_stand_for_a_program(void **state)
     lua(*state,
         "local fit = require 'cluster.kubelet.unsupported_features'\n"
         "local images = require 'cluster.kubelet.images'.new { web = { "
-        "'/opt/bin/server', '-v' } }\n"
-        "equal('/moonloop', images:find('registry:5000/team/moonloop:0.1').target)\n"
-        "local program = images:find 'example.com/web@sha256:1'\n"
+        "source = '/opt/bin/server', arguments = { '-v' } } }\n"
+        "equal('/moonloop', images:find({ image = 'registry:5000/team/moonloop:0.1' }).target)\n"
+        "local program = images:find { image = 'example.com/web@sha256:1' }\n"
         "equal({ source = '/opt/bin/server', target = '/server', arguments = { '-v' } }, program)\n"
         "local web = { image = 'web' }\n"
         "equal({ '/server', 'run' }, (fit.command(web, { 'run' }, program)))\n"
@@ -569,7 +569,7 @@ static void test_runtime_knows_images_that_stand_for_a_program(void **state)
         "equal({ 'sleep', '1' }, (fit.command(web, { 'sleep', '1' }, program)))\n"
         "for _, image in ipairs { 'moonloop-tools', 'moonloop/redis:7', 'redis:moonloop', 'web/x' "
         "} do\n"
-        "  assert(images:find(image) == nil, image)\n"
+        "  assert(images:find { image = image } == nil, image)\n"
         "  assert(fit.command({ image = image }, { 'run' }) == nil, image)\n"
         "end\n");
 }
