@@ -121,11 +121,25 @@ local function condition_of(status)
 end
 
 
+-- How the last run of a container ended, in front of why it waits; "" if it never ran.
+local function last_end_of(container)
+  local over = type(container.lastState) == "table" and container.lastState.terminated
+  local code = type(over) == "table" and math.tointeger(over.exitCode)
+  if not code then
+    return ""
+  end
+  local why = text_in(over.message) or over.reason ~= "Error" and text_in(over.reason)
+  return (" after exit code %d%s"):format(code, why and (" (%s)"):format(why:gsub("%s+$", "")) or "")
+end
+
+
 local function waiting_of(status)
-  for _, container in ipairs(tables_in(status.containerStatuses)) do
-    local waiting = type(container.state) == "table" and container.state.waiting
-    if type(waiting) == "table" and text_in(waiting.message) then
-      return (text_in(waiting.reason) or "") .. ": " .. waiting.message
+  for _, list in ipairs { "initContainerStatuses", "containerStatuses" } do
+    for _, container in ipairs(tables_in(status[list])) do
+      local waiting = type(container.state) == "table" and container.state.waiting
+      if type(waiting) == "table" and text_in(waiting.message) then
+        return ("%s%s: %s"):format(text_in(waiting.reason) or "", last_end_of(container), waiting.message)
+      end
     end
   end
 end

@@ -140,4 +140,17 @@ describe("moonloop dev", function()
     assert.equal(143, status.containerStatuses[1].state.terminated.exitCode)
     assert.equal(server:get(PODS .. "/late").metadata.generation, status.observedGeneration)
   end)
+
+  it("tells in the terminal how a container ended that it does not start again yet", function()
+    server = dev.start {}
+    server:must("POST", PODS, pod("crash", {
+      command = { "sh", "-c", "echo no such table >&2; exit 3" }, terminationMessagePolicy = "FallbackToLogsOnError",
+    }, { restartPolicy = "Always" }))
+    server:must("POST", PODS, pod("init", { command = { "sleep", "1000" } }, {
+      restartPolicy = "OnFailure",
+      initContainers = { { name = "step", image = "busybox", command = { "sh", "-c", "exit 4" } } },
+    }))
+    server:till_told "pod/crash +Running: CrashLoopBackOff after exit code 3 %(no such table%): back%-off 10s"
+    server:till_told "pod/init +Pending: CrashLoopBackOff after exit code 4: back%-off 10s"
+  end)
 end)
