@@ -132,10 +132,15 @@ end
 
 
 function M:on_exit(record, exit)
+  local has_other_image = record.has_other_image
+  record.has_other_image = nil
   prober.stop(record)
   records.ended(record, exit)
   if self.is_stopping then
     self:end_if_over()
+  elseif has_other_image and not self.failure and not self.is_over then
+    record.last, record.restarts = record.state, record.restarts + 1
+    self:start(record)
   elseif not self.failure and not self.is_over and records.may_restart(record, self.pod.spec.restartPolicy) then
     self:start_again(record, records.pause(record, host.monotonic() - record.started_at))
   else
@@ -310,17 +315,43 @@ function M:end_if_over()
 end
 
 
+-- Takes in the containers of a newer version: their images may be others. One that runs is started again then,
+-- whatever the pod's restartPolicy.
+-- Rules: kubernetes/pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodActions, containerChanged).
+local function take_containers(self, list, specs)
+  for i, record in ipairs(list) do
+    if record.handle and not record.has_other_image and record.spec.image ~= specs[i].image then
+      record.has_other_image = true
+      self.kubelet:event(self.pod, "Normal", "Killing",
+        ("Container %s definition changed, will be restarted"):format(record.spec.name))
+      record.handle:stop(self.pod.spec.terminationGracePeriodSeconds or GRACE_DEFAULT)
+    end
+    record.spec = specs[i]
+  end
+end
+
+
+-- The pod is to go: its containers end within its grace period.
+local function begin_deletion(self)
+  self.is_stopping = true
+  self.kubelet:event(self.pod, "Normal", "Killing", "Stopping container")
+  stop_all(self, self.pod.metadata.deletionGracePeriodSeconds or GRACE_DEFAULT)
+  self:queue_write()
+  self:end_if_over()
+end
+
+
 --- Takes in a new version of the pod.
 function M:update(pod)
   take(self, pod)
   watch_deadline(self)
   if pod.metadata.deletionTimestamp and not self.is_stopping then
-    self.is_stopping = true
-    self.kubelet:event(pod, "Normal", "Killing", "Stopping container")
-    stop_all(self, pod.metadata.deletionGracePeriodSeconds or GRACE_DEFAULT)
-    self:queue_write()
-    self:end_if_over()
-  elseif pod.spec.readinessGates or pod.metadata.generation ~= pod.status.observedGeneration then
+    begin_deletion(self)
+  elseif not (self.is_stopping or self.failure or self.is_over) then
+    take_containers(self, self.init, pod.spec.initContainers)
+    take_containers(self, self.containers, pod.spec.containers)
+  end
+  if pod.spec.readinessGates or pod.metadata.generation ~= pod.status.observedGeneration then
     self:queue_write() -- somebody may have opened or closed a gate; the status says which spec it is about
   end
 end

@@ -126,6 +126,23 @@ describe("moonloop dev", function()
     assert.equal(amount * 1024 ^ (#unit > 0 and ("KMG"):find(unit:sub(1, 1)) or 0), tonumber(bytes))
   end)
 
+  it("runs the program of the image that a container gets while it runs", function()
+    local old, new = write_program("old", "exec sleep 1000"), write_program("new", "echo new; exec sleep 1000")
+    server = dev.start { "--image", "old=" .. old, "--image", "new=" .. new }
+    server:must("POST", PODS, pod("p", { image = "old:1" }))
+    wait.till("the pod to run", 10, function() return server:get(PODS .. "/p").status.phase == "Running" end)
+    server:must("PATCH", PODS .. "/p", { spec = { containers = { { name = "main", image = "new:1" } } } },
+      { type = "application/strategic-merge-patch+json" })
+    local status = wait.till("the pod to start again", 10, function()
+      local found = server:get(PODS .. "/p").status.containerStatuses[1]
+      return found.restartCount == 1 and found.state.running and found
+    end)
+    assert.same({ "new:1", 143 }, { status.image, status.lastState.terminated.exitCode })
+    wait.till("its first line", 10, function()
+      return server:must("GET", PODS .. "/p/log") == "new\n"
+    end)
+  end)
+
   it("ends a pod whose deadline is patched to one that has passed", function()
     server = dev.start {}
     server:must("POST", PODS, pod("late", { command = { "sleep", "1000" } }))

@@ -38,6 +38,15 @@ describe("The node", function()
     assert.same({ "Running" }, state "second")
   end)
 
+  it("says which generation of a pod it does not take", function()
+    make("blue", { nodeSelector = { colour = "blue" } })
+    assert.equal(1, testcluster.condition(cluster:pod "blue", "PodScheduled").observedGeneration)
+    make("named", { nodeName = "moonloop" }, { containerPort = 80, hostPort = 8080 })
+    make("rejected", { nodeName = "moonloop" }, { containerPort = 80, hostPort = 8080 })
+    assert.equal("Failed", cluster:pod("rejected").status.phase)
+    assert.equal(1, cluster:pod("rejected").status.observedGeneration)
+  end)
+
   it("takes one pod with a hostPort at a time", function()
     local port = { containerPort = 80, hostPort = 8080 }
     make("first", {}, port)

@@ -277,6 +277,45 @@ describe("A pod at work", function()
     assert.is_nil(kubelet.status.reason)
   end)
 
+  it("starts a container again when its image changes, whatever its policy, and does not fail meanwhile", function()
+    local kubelet, at_work, pod = start({
+      restartPolicy = "Never", containers = { { name = "main", image = "a" }, { name = "other", image = "a" } },
+    }, {})
+    local phases, write = {}, kubelet.write_status
+    function kubelet.write_status(self, stored, status)
+      phases[status.phase] = true
+      write(self, stored, status)
+    end
+    at_work:update {
+      metadata = pod.metadata, status = kubelet.status,
+      spec = {
+        restartPolicy = "Never", containers = { { name = "main", image = "b" }, { name = "other", image = "a" } },
+      },
+    }
+    assert.equal("Normal Killing: Container main definition changed, will be restarted", kubelet.last_event)
+    hostlua.advance(0)
+    hostlua.advance(0)
+    assert.same({ "main: running", "other: running" }, states(kubelet))
+    local main, other = table.unpack(kubelet.status.containerStatuses)
+    assert.same({ "b", 1, 143 }, { main.image, main.restartCount, main.lastState.terminated.exitCode })
+    assert.same({ "a", 0 }, { other.image, other.restartCount })
+    assert.same({ Running = true }, phases)
+    hostlua.advance(60)
+    assert.equal(1, kubelet.status.containerStatuses[1].restartCount)
+  end)
+
+  it("waits in a back-off for its image, and takes the one that it has then", function()
+    local kubelet, at_work, pod = start({ containers = { { name = "main", image = "a" } } },
+      { main = { after = 0, code = 1 } })
+    hostlua.advance(1)
+    assert.same({ "main: CrashLoopBackOff" }, states(kubelet))
+    pod.spec = { restartPolicy = "Always", containers = { { name = "main", image = "b" } } }
+    at_work:update(pod)
+    assert.same({ "main: CrashLoopBackOff" }, states(kubelet))
+    hostlua.advance(10)
+    assert.equal("b", kubelet.status.containerStatuses[1].image)
+  end)
+
   it("says which generation of the pod its status is about", function()
     local kubelet, at_work, pod = start({}, {})
     pod.metadata.generation = 1
