@@ -177,7 +177,8 @@ local function print_change(res, event)
     return
   end
   local object = host.json.decode(entry.text)
-  local text = summary(object)
+  local is_going = event.id == "pods" and entry.deleting -- its last phase says only that it was deleted
+  local text = not is_going and summary(object)
   if text and text ~= last_texts[entry.uid] then
     last_texts[entry.uid] = text
     print_line(name_of(res, object), text)

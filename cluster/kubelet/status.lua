@@ -11,7 +11,7 @@
 ---   started    whether its startup probe has succeeded
 ---   id         names the run: "moonloop://UID/NAME/ATTEMPT", or nil
 --- Rules: kubernetes/pkg/kubelet/kubelet_pods.go (getPhase), status/generate.go, status/status_manager.go
---- (mergePodStatus), pkg/api/v1/pod/util.go (CalculatePodConditionObservedGeneration).
+--- (mergePodStatus, TerminatePod), pkg/api/v1/pod/util.go (CalculatePodConditionObservedGeneration).
 local host = require "cluster.host"
 local records = require "cluster.kubelet.record"
 
@@ -217,7 +217,18 @@ local function container_statuses(list)
 end
 
 
---- The whole status. A pod that is to fail has failed once nothing of it runs any more.
+-- The phase as it will be in the end, if the end is known. A pod that is deleted has succeeded or failed.
+local function last_phase(pod, phase, containers, failure)
+  if failure then
+    return "Failed"
+  elseif pod.metadata.deletionTimestamp then
+    return all(containers, has_succeeded) and "Succeeded" or "Failed"
+  end
+  return phase
+end
+
+
+--- The whole status. The phase is that of the end once nothing of the pod runs any more.
 --- @param pod table as stored; fields of its status that are no business of the kubelet are kept
 --- @param init table list of container records  @param containers table list of container records
 --- @param failure table|nil { reason =, message = }: why the kubelet ends the pod
@@ -225,12 +236,15 @@ end
 --- @return table status
 function M.of(pod, init, containers, failure, now)
   local status, generation = host.json.copy(pod.status or {}), pod.metadata.generation
-  status.phase = M.phase(pod.spec.restartPolicy, init, containers)
+  local is_over = not (any(init, is_running) or any(containers, is_running))
+  local phase = M.phase(pod.spec.restartPolicy, init, containers)
+  local last = last_phase(pod, phase, containers, failure)
+  status.phase = is_over and last or phase
   status.observedGeneration = generation
-  status.conditions = conditions(judge(pod, failure and "Failed" or status.phase, init, containers), status.conditions,
+  status.conditions = conditions(judge(pod, failure and last or status.phase, init, containers), status.conditions,
     generation, now)
-  if failure and not (any(init, is_running) or any(containers, is_running)) then
-    status.phase, status.reason, status.message = "Failed", failure.reason, failure.message
+  if failure and is_over then
+    status.reason, status.message = failure.reason, failure.message
   end
   status.containerStatuses = container_statuses(containers)
   status.initContainerStatuses = #init > 0 and container_statuses(init) or nil

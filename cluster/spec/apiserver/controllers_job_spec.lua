@@ -199,6 +199,13 @@ describe("A Job", function()
       end)
     end
 
+    it("under OnFailure with podReplacementPolicy Failed replaces a pod that was deleted", function()
+      cluster:make({ podReplacementPolicy = "Failed" }, "OnFailure")
+      cluster:must("DELETE", testjobs.PODS .. "/" .. cluster:present()[1])
+      cluster:pass(30)
+      assert.same({ active = 1, succeeded = 0, failed = 1 }, cluster:counts())
+    end)
+
     it("under OnFailure counts restarts, and has failed when there were backoffLimit of them", function()
       cluster:all_end(1, 0)
       cluster:make({ backoffLimit = 2 }, "OnFailure")

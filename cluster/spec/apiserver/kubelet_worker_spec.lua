@@ -192,6 +192,19 @@ describe("A pod at work", function()
     hostlua.advance(0)
     assert.is_true(kubelet.is_removed)
     assert.same({ "main: Error 143" }, states(kubelet))
+    assert.equal("Failed", kubelet.status.phase)
+  end)
+
+  it("has succeeded when it is deleted and its containers end well", function()
+    local kubelet, at_work, pod = start({}, {})
+    local handle = at_work:handle "main"
+    function handle.stop() end
+    pod.metadata.deletionTimestamp = host.timestamp()
+    at_work:update(pod)
+    hostlua.advance(0)
+    assert.equal("Running", kubelet.status.phase)
+    kubelet.runtime:finish(pod, 0)
+    assert.equal("Succeeded", kubelet.status.phase)
   end)
 
   it("fails beyond its activeDeadlineSeconds", function()
