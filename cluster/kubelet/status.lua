@@ -193,13 +193,32 @@ local function conditions(computed, before, generation, now)
 end
 
 
-local function container_status(record)
+-- The state of a container that waits when its pod ends.
+local LOST = { terminated = {
+  exitCode = 137,
+  reason = "ContainerStatusUnknown",
+  message = "The container could not be located when the pod was terminated",
+} }
+
+
+-- How many containers of each list have had their turn, so that they do not wait in a pod that has ended.
+local function turns(init, containers)
+  local last = 1
+  for i, record in ipairs(init) do
+    last = is_fresh(record) and last or i
+  end
+  local is_initialized = #init == 0 or has_begun(containers) or records.is_complete(init[#init])
+  return last, is_initialized and #containers or 0
+end
+
+
+local function container_status(record, state)
   return {
     name = record.spec.name,
     image = record.spec.image,
     imageID = "",
     containerID = record.id,
-    state = record.state,
+    state = state,
     lastState = record.last or {},
     restartCount = record.restarts,
     ready = record.ready,
@@ -208,10 +227,11 @@ local function container_status(record)
 end
 
 
-local function container_statuses(list)
+-- @param ended integer so many of them do not wait any more
+local function container_statuses(list, ended)
   local statuses = host.json.array {}
   for i, record in ipairs(list) do
-    statuses[i] = container_status(record)
+    statuses[i] = container_status(record, i <= ended and record.state.waiting and LOST or record.state)
   end
   return statuses
 end
@@ -246,8 +266,12 @@ function M.of(pod, init, containers, failure, now)
   if failure and is_over then
     status.reason, status.message = failure.reason, failure.message
   end
-  status.containerStatuses = container_statuses(containers)
-  status.initContainerStatuses = #init > 0 and container_statuses(init) or nil
+  local init_ended, ended = 0, 0
+  if is_over and (failure or pod.metadata.deletionTimestamp) then
+    init_ended, ended = turns(init, containers)
+  end
+  status.containerStatuses = container_statuses(containers, ended)
+  status.initContainerStatuses = #init > 0 and container_statuses(init, init_ended) or nil
   return status
 end
 

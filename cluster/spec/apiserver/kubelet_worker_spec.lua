@@ -264,7 +264,24 @@ describe("A pod at work", function()
     hostlua.advance(0)
     assert.equal("DeadlineExceeded", kubelet.status.reason)
     assert.equal(pod.status.startTime, kubelet.status.startTime)
-    assert.same({ "main: ContainerCreating" }, states(kubelet))
+    assert.same({ "main: ContainerStatusUnknown 137" }, states(kubelet))
+  end)
+
+  it("ends containers that wait when it ends, and leaves those whose turn had not come", function()
+    local kubelet = start({ activeDeadlineSeconds = 5 }, { main = { after = 0, code = 1 } })
+    hostlua.advance(5)
+    hostlua.advance(0)
+    assert.same({ "main: ContainerStatusUnknown 137" }, states(kubelet))
+    assert.equal(1, kubelet.status.containerStatuses[1].lastState.terminated.exitCode)
+    kubelet = start({
+      activeDeadlineSeconds = 5, initContainers = { { name = "a" }, { name = "b" }, { name = "c" } },
+    }, { a = { after = 0, code = 0 }, b = { after = 0, code = 1 } })
+    hostlua.advance(5)
+    hostlua.advance(0)
+    assert.same({
+      "a: Completed 0", "b: ContainerStatusUnknown 137", "c: PodInitializing", "main: PodInitializing",
+    }, states(kubelet))
+    assert.equal("Failed", kubelet.status.phase)
   end)
 
   it("has not failed before its last container has ended", function()
