@@ -431,13 +431,25 @@ ML_RAISES static int process_open_folder(lua_State *L)
     return folder->fd < 0 ? binding_push_done(L, false, path) : 1;
 }
 
-/* folder:make_folder(path) -> true, or nil and why not. Creates missing parents too, all for their
- * owner only, who is also the user that pods run as. */
+/* As chmod: by its path, as the descriptor is one that opens nothing (O_PATH). */
+static bool set_folder_mode(int fd, mode_t mode)
+{
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return chmod(path, mode) == 0;
+}
+
+/* folder:make_folder(path, mode) -> true, or nil and why not. Creates missing parents too, all for
+ * their owner only, who is also the user that pods run as. With a mode the folder itself has it
+ * then, also one that was there. */
 ML_RAISES static int folder_make_folder(lua_State *L)
 {
     int base = folder_of(L);
-    int fd = process_path_folder(base, luaL_checkstring(L, 2), true);
-    return push_done(L, fd, fd >= 0);
+    const char *path = luaL_checkstring(L, 2);
+    lua_Integer mode = luaL_optinteger(L, 3, -1);
+    luaL_argcheck(L, mode >= -1 && mode <= 07777, 3, "permissions, 0 to 07777");
+    int fd = process_path_folder(base, path, true);
+    return push_done(L, fd, fd >= 0 && (mode < 0 || set_folder_mode(fd, (mode_t)mode)));
 }
 
 /* Removes the entry at the path; true if it is not there. */
@@ -506,6 +518,25 @@ ML_RAISES static int folder_link(lua_State *L)
     int parent = process_path_parent(base, luaL_checkstring(L, 3), false, &name);
     bool linked = parent >= 0 && (symlinkat(target, parent, name) == 0 || errno == EEXIST);
     return push_done(L, parent, linked);
+}
+
+/* Without a moment in which neither the old nor the new one is there. */
+static bool replace_link(int parent, const char *name, const char *target)
+{
+    ML_AUTO_FREE char *fresh = ml_asprintf("%s_tmp", name);
+    return unlink_entry(parent, fresh) && symlinkat(target, parent, fresh) == 0 &&
+           renameat(parent, fresh, parent, name) == 0;
+}
+
+/* folder:replace_link(target, path) -> true, or nil and why not: a symbolic link in place of the
+ * link or file that is there, in one step. PATH_tmp is taken for it. */
+ML_RAISES static int folder_replace_link(lua_State *L)
+{
+    int base = folder_of(L);
+    const char *target = luaL_checkstring(L, 2), *name;
+    int parent = process_path_parent(base, luaL_checkstring(L, 3), false, &name);
+    bool replaced = parent >= 0 && replace_link(parent, name, target);
+    return push_done(L, parent, replaced);
 }
 
 /* Only of a regular file: others might make us wait. */
@@ -834,6 +865,7 @@ void ml_server_lua_add_processes(struct ml_server_lua *lua,
                                               {"unlink", folder_unlink},
                                               {"write", folder_write},
                                               {"link", folder_link},
+                                              {"replace_link", folder_replace_link},
                                               {"read_end", folder_read_end},
                                               {"has", folder_has},
                                               {"has_folder", folder_has_folder},

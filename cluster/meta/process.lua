@@ -120,10 +120,11 @@ function process.open_folder(path) end
 ---@class cluster.process.Folder
 local Folder = {}
 
---- Makes a folder, and those above it.
+--- Makes a folder, and those above it, for their owner only.
 ---@param path string
+---@param mode? integer permissions that the folder itself has then, 0 to 07777
 ---@return true|nil, string? message
-function Folder:make_folder(path) end
+function Folder:make_folder(path, mode) end
 
 --- Removes a file, or a folder with all that is in it; fine when it is not there.
 ---@param path string
@@ -152,6 +153,12 @@ function Folder:read_end(path, max) end
 ---@param path string
 ---@return true|nil, string? message
 function Folder:link(target, path) end
+
+--- A symbolic link at `path`, in one step in place of the link or file that is there.
+---@param target string
+---@param path string
+---@return true|nil, string? message
+function Folder:replace_link(target, path) end
 
 --- Does something exist there, a link as well?
 ---@param path string

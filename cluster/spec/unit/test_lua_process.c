@@ -168,6 +168,37 @@ static void test_script_process_keeps_folders(void **state)
                 "equal('No such file or directory', (select(2, base:write('a/b', '', 0))))\n");
 }
 
+static void test_script_process_replaces_links(void **state)
+{
+    lua(*state, "local base = assert(process.open_folder(FOLDER))\n"
+                "assert(base:make_folder('a/b', 1023) and base:write('a/f', 'old', 384))\n"
+                "assert(base:write('a/b/f', 'new', 384) and base:link('f', 'a/l'))\n"
+                "equal('old', (read(FOLDER .. '/a/l')))\n"
+                "assert(base:replace_link('b/f', 'a/l'))\n"
+                "equal('new', (read(FOLDER .. '/a/l')))\n"
+                "assert(not base:has 'a/l_tmp' and base:replace_link('f', 'a/b/f'))\n"
+                "assert(base:link('/', 'a/out') and not base:replace_link('x', 'a/out/x'))\n"
+                "assert(not base:replace_link('x', 'a/b') and base:has_folder 'a/b')\n"
+                "assert(not base:replace_link('x', 'none/x'))\n");
+}
+
+static void test_script_process_gives_folders_a_mode(void **state)
+{
+    struct fixture *f = *state;
+    char path[256];
+    struct stat info;
+    lua(f, "base = assert(process.open_folder(FOLDER))\n"
+           "assert(base:make_folder('m/n', 511) and base:make_folder('m/n'))\n"
+           "assert(base:make_folder 'k' and base:make_folder('k', 1535))\n"
+           "assert(base:link('m', 'l') and not base:make_folder('l', 511))\n");
+    snprintf(path, sizeof path, "%s/m/n", f->folder);
+    assert_true(stat(path, &info) == 0 && (info.st_mode & 07777) == 0777);
+    snprintf(path, sizeof path, "%s/m", f->folder);
+    assert_true(stat(path, &info) == 0 && (info.st_mode & 07777) == 0700);
+    snprintf(path, sizeof path, "%s/k", f->folder);
+    assert_true(stat(path, &info) == 0 && (info.st_mode & 07777) == 02777);
+}
+
 /* No path that an object names leads out of a folder of ours: not by "..", by a link that stands in
  * it, or as an absolute one. `precious` stays as it is. */
 static void test_script_process_folders_keep_hostile_paths_in(void **state)
@@ -186,6 +217,7 @@ static void test_script_process_folders_keep_hostile_paths_in(void **state)
         "    assert(not base:make_folder(path .. name .. '/x'), path)\n"
         "    assert(not base:write(path .. name, 'lost', 384), path)\n"
         "    assert(not base:link('/', path .. name .. 'x'), path)\n"
+        "    assert(not base:replace_link('/', path .. name .. 'x'), path)\n"
         "    assert(not base:has(path .. name) and not base:read_end(path .. name, 9), path)\n"
         "    base:remove(path .. name) base:unlink(path .. name)\n"
         "  end\n"
@@ -708,6 +740,8 @@ int main(void)
         SCRIPT(test_script_process_is_killed_with_its_state),
         SCRIPT(test_script_process_looks_whether_somebody_answers),
         SCRIPT(test_script_process_keeps_folders),
+        SCRIPT(test_script_process_replaces_links),
+        SCRIPT(test_script_process_gives_folders_a_mode),
         SCRIPT(test_script_process_folders_keep_hostile_paths_in),
         SCRIPT(test_script_process_removes_what_containers_leave),
         SCRIPT(test_volumes_are_ours_by_their_record),
