@@ -20,6 +20,9 @@ M.ISSUER = "https://kubernetes.default.svc"
 
 local KEY_BYTES = 32
 local LIFETIME, LIFETIME_MIN, LIFETIME_MAX = 3600, 600, 1 << 32
+-- The volume that each pod has by itself asks for the first. Such a token is old after that time, and refused a year
+-- after it was made, for clients that read it once and for all.
+local WARNED_LIFETIME, EXTENDED_LIFETIME = 3600 + 7, 365 * 24 * 3600
 local KNOWN_MAX = 1000
 local REQUEST = { group = "authentication.k8s.io", plural = "TokenRequest" }
 local TOKEN_REQUEST = body.kind(REQUEST.group, "v1", "TokenRequest")
@@ -117,17 +120,35 @@ end
 --- Signs a token for a service account.
 --- @param account table its entry in the store  @param audiences string[]  @param seconds integer how long it lives
 --- @param bound table|nil claims by their names: { pod = { name =, uid = }, node = { name =, uid = or nil } }
-function M:mint(account, audiences, seconds, bound)
+--- @param warned integer|nil seconds until it is said to be old
+function M:mint(account, audiences, seconds, bound, warned)
   local now = math.floor(host.now())
   local private = { namespace = account.namespace, serviceaccount = { name = account.name, uid = account.uid } }
   for name, claim in pairs(bound or {}) do
     private[name] = claim
   end
+  private.warnafter = warned and now + warned
   return jwt.sign({
     iss = M.ISSUER, sub = ("system:serviceaccount:%s:%s"):format(account.namespace, account.name),
     aud = host.json.array(audiences), iat = now, nbf = now, exp = now + seconds, jti = host.uuid(),
     ["kubernetes.io"] = private,
   }, self.key)
+end
+
+
+-- How long a token lives, and after how many seconds it is said to be old, or nil. A pod's token for the API server
+-- alone lives longer than was asked (--service-account-extend-token-expiration), and its TokenRequest does not say so.
+local function lifetime_of(spec, bound)
+  local seconds = spec.expirationSeconds
+  if not (bound and bound.pod and seconds == WARNED_LIFETIME) then
+    return seconds
+  end
+  for _, audience in ipairs(spec.audiences) do
+    if audience ~= M.ISSUER then
+      return seconds
+    end
+  end
+  return EXTENDED_LIFETIME, seconds
 end
 
 
@@ -158,8 +179,9 @@ function M:request(token_request, request)
   local meta = token_request.metadata
   meta.name, meta.namespace, meta.uid = account.name, account.namespace, account.uid
   meta.creationTimestamp = host.timestamp()
+  local seconds, warned = lifetime_of(spec, bound)
   token_request.status = {
-    token = self:mint(account, spec.audiences, spec.expirationSeconds, bound),
+    token = self:mint(account, spec.audiences, seconds, bound, warned),
     expirationTimestamp = os.date("!%Y-%m-%dT%H:%M:%SZ", math.floor(host.now()) + spec.expirationSeconds),
   }
   return token_request

@@ -287,6 +287,34 @@ describe("the token of a service account", function()
     assert.is_nil(extra["authentication.kubernetes.io/node-uid"])
   end)
 
+  it("lives a year when a pod has it for 3607 seconds and for the server alone, and its answer does not say so",
+  function()
+    server:call("POST", "/api/v1/namespaces/default/pods", { metadata = { name = "p" },
+      spec = { serviceAccountName = "robot", containers = { { name = "c", image = "i" } } } })
+    local function after_an_hour(spec)
+      spec.boundObjectRef = spec.boundObjectRef or { apiVersion = "v1", kind = "Pod", name = "p" }
+      local code, answer = server:call("POST", "/api/v1/namespaces/default/serviceaccounts/robot/token",
+        { spec = spec })
+      assert.equal(201, code)
+      assert.equal(spec.expirationSeconds, answer.spec.expirationSeconds)
+      hostlua.advance(spec.expirationSeconds)
+      assert.equal(host.timestamp(), answer.status.expirationTimestamp)
+      return code_with(answer.status.token), answer.status.token
+    end
+    assert.equal(401, (after_an_hour { expirationSeconds = 3606 }))
+    assert.equal(401, (after_an_hour { expirationSeconds = 3607,
+      audiences = { "https://kubernetes.default.svc", "other" } }))
+    server:call("POST", "/api/v1/namespaces/default/secrets", { metadata = { name = "s" } })
+    assert.equal(401, (after_an_hour { expirationSeconds = 3607,
+      boundObjectRef = { apiVersion = "v1", kind = "Secret", name = "s" } }))
+    local code, extended = after_an_hour { expirationSeconds = 3607 }
+    assert.equal(403, code)
+    hostlua.advance(364 * 24 * 3600)
+    assert.equal(403, code_with(extended))
+    hostlua.advance(24 * 3600)
+    assert.equal(401, code_with(extended))
+  end)
+
   it("is only for whom it was made", function()
     assert.equal(401, code_with(request { audiences = { "elsewhere" } }))
   end)
