@@ -12,6 +12,7 @@ local pod_capacity = require "cluster.kubelet.pod_capacity"
 local pod_worker = require "cluster.kubelet.pod_worker"
 local scheduler_filters = require "cluster.kubelet.scheduler_filters"
 local service_env = require "cluster.kubelet.service_env"
+local volume_updates = require "cluster.kubelet.volume_updates"
 
 local M = {}
 M.__index = M
@@ -58,8 +59,9 @@ function M.new(server, options)
   function self.services(pod)
     return self.network and not pod.spec.hostNetwork and service_env.of(server, pod) or {}
   end
+  self.volume_updates = volume_updates.new(self)
   function self.token(pod, audience, seconds)
-    return self:make_token(pod, audience, seconds)
+    return self.volume_updates:token(pod, audience, seconds)
   end
   log_subresource.serve(server, options.logs)
   connections.serve(server, self)
@@ -88,7 +90,7 @@ function M:make_token(pod, audience, seconds)
     apiVersion = "authentication.k8s.io/v1",
     kind = "TokenRequest",
     spec = {
-      audiences = host.json.array { audience },
+      audiences = host.json.array { audience ~= "" and audience or nil },
       expirationSeconds = seconds,
       boundObjectRef = { apiVersion = "v1", kind = "Pod", name = pod.metadata.name, uid = pod.metadata.uid },
     },
@@ -248,6 +250,15 @@ local function is_finished(pod)
 end
 
 
+-- Gives up what only a pod that runs has.
+function M:leave(pod)
+  self.volume_updates:leave(pod.metadata.uid)
+  if self.network then
+    self.network:leave(pod)
+  end
+end
+
+
 -- Reads the pod as it is now, and does what its change asks for.
 function M:sync_pod(namespace, name)
   if self.is_down then
@@ -261,8 +272,9 @@ function M:sync_pod(namespace, name)
   local at_work = self.workers[pod.metadata.uid]
   if at_work then
     at_work:update(pod)
-    if self.network and is_finished(pod) and at_work:running() == 0 then
-      self.network:leave(pod)
+    self.volume_updates:update(at_work.pod)
+    if is_finished(pod) and at_work:running() == 0 then
+      self:leave(pod)
     end
   elseif pod.metadata.deletionTimestamp then
     self:remove(pod)
@@ -277,6 +289,7 @@ function M:sync_pod(namespace, name)
     end
     at_work = pod_worker.new(self, pod)
     self.workers[pod.metadata.uid] = at_work
+    self.volume_updates:follow(at_work.pod)
     at_work:queue_write()
     at_work:sync()
   end
@@ -287,6 +300,7 @@ function M:on_delete(entry)
   local at_work = self.workers[entry.uid]
   if at_work then
     self.workers[entry.uid] = nil
+    self.volume_updates:leave(entry.uid)
     at_work:close()
     if self.network then
       self.network:forget(at_work.pod)
@@ -348,6 +362,7 @@ local function on_change(self, event)
       look_at_waiting(self)
     end)
   end
+  self.volume_updates:on_change(event)
   if event.id ~= "pods" then
     return
   end
@@ -433,7 +448,8 @@ function M:shut_down()
   if self.heartbeat then
     self.heartbeat:stop()
   end
-  for _, at_work in pairs(self.workers) do
+  for uid, at_work in pairs(self.workers) do
+    self.volume_updates:leave(uid)
     at_work:shut_down()
   end
 end
@@ -459,7 +475,8 @@ end
 
 --- Kills whatever runs. For the end of the process.
 function M:stop()
-  for _, at_work in pairs(self.workers) do
+  for uid, at_work in pairs(self.workers) do
+    self.volume_updates:leave(uid)
     at_work:close()
   end
   self.workers = {}

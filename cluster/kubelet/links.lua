@@ -3,6 +3,8 @@
 ---
 --- The process may put links into its folder and its volumes. None is followed here: what this writes and removes is
 --- in them.
+local atomic_writer = require "cluster.kubelet.atomic_writer"
+local clean_path = require "cluster.apiserver.clean_path"
 local volumes = require "cluster.kubelet.volumes"
 
 local M = {}
@@ -14,22 +16,63 @@ local function parts_of(path)
 end
 
 
--- Puts a volume where the container expects it, below its own folder. @param folder table see volumes.lua
-local function link(folder, base, root, entry)
-  local target, ok, why = folder.folder, true, nil
-  if entry.subPath and entry.subPath ~= "" then
-    target = target .. "/" .. entry.subPath
-    local path = folder.path .. "/" .. entry.subPath
-    if not folder.base:has(path) then
-      ok, why = folder.base:make_folder(path)
+-- The files at a path of a volume, for a copy with that name.
+local function files_at(files, path, name)
+  local found = {}
+  for of_volume, file in pairs(files) do
+    if of_volume == path then
+      found[name] = file
+    elseif of_volume:sub(1, #path + 1) == path .. "/" then
+      found[name .. of_volume:sub(#path + 1)] = file
     end
   end
-  local above, name = parts_of(entry.mountPath)
+  return found
+end
+
+
+-- A part of a volume whose files change stays as it is now: the container gets a copy. @return string|nil the whole
+-- path of the copy, or nil and why there is none
+local function copy_part(folder, place, container, part, number)
+  local path, name = "/volumes/.parts/" .. container.name, tostring(number)
+  local files = files_at(folder.files, clean_path(part):sub(2), name)
+  local ok, why = place.base:remove(place.path .. path .. "/" .. name)
   if ok then
-    ok, why = base:make_folder(root .. "/" .. above)
+    ok, why = atomic_writer.write_files(place.base, place.path .. path, files)
+  end
+  if ok and not next(files) then
+    ok, why = place.base:make_folder(place.path .. path .. "/" .. name)
+  end
+  return ok and place.folder .. path .. "/" .. name or nil, why
+end
+
+
+-- The whole path of a part of a volume; what is missing of it is made. @return string|nil, or nil and why not
+local function part_of(folder, place, container, part, number)
+  if folder.files then
+    return copy_part(folder, place, container, part, number)
+  end
+  local path, ok, why = folder.path .. "/" .. part, true, nil
+  if not folder.base:has(path) then
+    ok, why = folder.base:make_folder(path)
+  end
+  return ok and folder.folder .. "/" .. part or nil, why
+end
+
+
+-- Puts a volume where the container expects it, below its own folder.
+-- @param mount table, number integer  see volumes.lua
+local function link(mount, number, place, container, root)
+  local target, ok, why = mount.folder.folder, true, nil
+  if mount.part then
+    target, why = part_of(mount.folder, place, container, mount.part, number)
+    ok = target ~= nil
+  end
+  local above, name = parts_of(mount.entry.mountPath)
+  if ok then
+    ok, why = place.base:make_folder(root .. "/" .. above)
   end
   if ok then
-    ok, why = base:link(target, ("%s/%s/%s"):format(root, above, name))
+    ok, why = place.base:link(target, ("%s/%s/%s"):format(root, above, name))
   end
   return ok, why
 end
@@ -66,8 +109,8 @@ function M.plan(place, run)
   local root, folder = ("%s/%s"):format(place.path, container.name), ("%s/%s"):format(place.folder, container.name)
   local ok, why = base:make_folder(root)
   if ok then
-    ok, why = volumes.each(place, run, function(entry, _, volume)
-      return link(volume, base, root, entry)
+    ok, why = volumes.each(place, run, function(mount, number)
+      return link(mount, number, place, container, root)
     end)
   end
   local directory

@@ -6,7 +6,7 @@ local clean_path = require "cluster.apiserver.clean_path"
 local passwd = require "cluster.kubelet.passwd"
 local process = require "cluster.process"
 local resolv_conf = require "cluster.apiserver.network.resolv_conf"
-local unsupported_features = require "cluster.kubelet.unsupported_features"
+local security_context = require "cluster.kubelet.security_context"
 local volumes = require "cluster.kubelet.volumes"
 
 local M = {}
@@ -27,11 +27,11 @@ end
 --- The user and the group that a container sees itself as. @return integer user, integer group
 function M.user(pod, container)
   local user, group = process.user()
-  local wanted = unsupported_features.security(pod, container, "runAsUser")
-  if not wanted and user == 0 and unsupported_features.security(pod, container, "runAsNonRoot") then
+  local wanted = security_context.field(pod, container, "runAsUser")
+  if not wanted and user == 0 and security_context.field(pod, container, "runAsNonRoot") then
     wanted = ANYBODY
   end
-  return wanted or user, unsupported_features.security(pod, container, "runAsGroup") or (wanted and 0 or group)
+  return wanted or user, security_context.field(pod, container, "runAsGroup") or (wanted and 0 or group)
 end
 
 
@@ -131,12 +131,12 @@ end
 -- All that is mounted. @return table|nil mounts, string|nil message file of the termination message, or nil and why not
 local function mounts_of(place, run, program)
   local mounts, container, message = {}, run.container, nil
-  local ok, why = volumes.each(place, run, function(entry, volume, folder)
+  local ok, why = volumes.each(place, run, function(mount)
     mounts[#mounts + 1] = {
-      source = folder.folder,
-      subpath = entry.subPath ~= "" and entry.subPath or nil,
-      target = clean_path(entry.mountPath),
-      read_only = is_read_only(entry, volume),
+      source = mount.folder.folder,
+      subpath = mount.part,
+      target = clean_path(mount.entry.mountPath),
+      read_only = is_read_only(mount.entry, mount.volume),
     }
     return true
   end)

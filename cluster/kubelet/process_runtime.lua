@@ -16,6 +16,7 @@ local process = require "cluster.process"
 local termination_message = require "cluster.kubelet.termination_message"
 local texts = require "cluster.kubelet.texts"
 local unsupported_features = require "cluster.kubelet.unsupported_features"
+local volumes = require "cluster.kubelet.volumes"
 
 local M = {}
 M.__index = M
@@ -51,7 +52,8 @@ function M.new(options)
     no_containers = options.no_containers or nil,
     are_containers_known = options.no_containers and true,
     places = {}, -- by uid of the pod: { base = our folder, path = below it, folder = the whole path,
-    -- running = processes, is_gone = bool }
+    -- running = processes, is_gone = bool, writers = by name of a volume: see atomic_writer.lua,
+    -- immutable = objects that its volumes read once and for all, by "KIND/NAME" }
   }, M)
 end
 
@@ -61,7 +63,10 @@ local function place_of(self, pod)
   local place = self.places[uid]
   if not place then
     local path = "pods/" .. uid
-    place = { base = self.folder, path = path, folder = self.directory .. "/" .. path, running = 0, is_gone = false }
+    place = {
+      base = self.folder, path = path, folder = self.directory .. "/" .. path, running = 0, is_gone = false,
+      writers = {}, immutable = {},
+    }
     self.places[uid] = place
   end
   return place
@@ -366,6 +371,13 @@ end
 --- See attach.lua.
 function Handle:attach(options)
   return attach.add(self, options)
+end
+
+
+--- See pod_worker.lua.
+function M:update_volumes(run)
+  local place = self.places[run.pod.metadata.uid]
+  return place and volumes.update(place, run) or {}
 end
 
 

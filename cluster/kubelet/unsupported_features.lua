@@ -6,6 +6,7 @@
 --- no containers, processes and files are, too.
 local images = require "cluster.kubelet.images"
 local clean_path = require "cluster.apiserver.clean_path"
+local security_context = require "cluster.kubelet.security_context"
 
 local M = {}
 
@@ -48,16 +49,6 @@ function M.command(container, words, program)
 end
 
 
---- A field of the container's securityContext, or else of the pod's.
-function M.security(pod, container, name)
-  local own, common = container.securityContext or {}, pod.spec.securityContext or {}
-  if own[name] ~= nil then
-    return own[name]
-  end
-  return common[name]
-end
-
-
 local function rights(_, container)
   local own = container.securityContext or {}
   if own.privileged then
@@ -69,10 +60,10 @@ end
 
 
 local function user_of_process(pod, container, user)
-  local wanted = M.security(pod, container, "runAsUser")
+  local wanted = security_context.field(pod, container, "runAsUser")
   if wanted and wanted ~= user then
     return ("runAsUser %d: everything runs as user %d"):format(wanted, user)
-  elseif M.security(pod, container, "runAsNonRoot") and user == 0 then
+  elseif security_context.field(pod, container, "runAsNonRoot") and user == 0 then
     return "runAsNonRoot: everything runs as root"
   end
 end
@@ -142,7 +133,8 @@ local RULES_OF_PROCESSES = { rights, user_of_process, probes, volumes, paths_of_
 
 -- In the words of kubelet and runc.
 local function problem_of_container(pod, container)
-  if M.security(pod, container, "runAsNonRoot") and M.security(pod, container, "runAsUser") == 0 then
+  local user = security_context.field(pod, container, "runAsUser")
+  if security_context.field(pod, container, "runAsNonRoot") and user == 0 then
     return "CreateContainerConfigError", "container's runAsUser breaks non-root policy"
   end
   for _, mount in ipairs(container.volumeMounts or {}) do

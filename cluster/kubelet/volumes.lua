@@ -1,16 +1,20 @@
 --- Volumes of a pod as folders, and their files from ConfigMaps, Secrets and the pod itself. How a container gets to
 --- them is the matter of mounts.lua, or of links.lua on a machine without containers.
 ---
---- Rules: kubernetes/pkg/volume/configmap, secret, projected, downwardapi.
+--- Rules: kubernetes/pkg/volume/configmap, secret, projected, downwardapi, emptydir; volume_linux.go (fsGroup),
+--- util/util.go (FsUserFrom).
+local atomic_writer = require "cluster.kubelet.atomic_writer"
 local env = require "cluster.kubelet.env"
+local security_context = require "cluster.kubelet.security_context"
 
 local M = {}
 
-local MODE_DEFAULT = 420 -- 0644
+local MODE_DEFAULT, MODE_OF_GROUP, MODE_OF_TOKEN = 420, 288, 384 -- 0644, 0440, 0600
+local EMPTY_MODE, SET_GROUP = 511, 1024 -- 0777, 02000
 local KINDS = { configMap = "ConfigMap", secret = "Secret" }
-
--- The API server makes tokens of an hour last a year, so that nobody has to look for a new one.
-local TOKEN_SECONDS = 365 * 24 * 3600
+local NO_KEY = {
+  ConfigMap = "configmap references non-existent config key: ", Secret = "references non-existent secret key: ",
+}
 
 
 -- Adds the keys of a ConfigMap or Secret to `files`: all, or those of `items`. @return true, or nil and why not
@@ -29,7 +33,7 @@ local function add_data(files, kind, name, source, run, mode)
     if data[item.key] then
       files[item.path] = { text = data[item.key], mode = item.mode or mode }
     elseif not source.optional then
-      return nil, ("references non-existent config key: %s"):format(item.key)
+      return nil, NO_KEY[kind] .. item.key
     end
   end
   return true
@@ -53,12 +57,34 @@ local function add_fields(files, source, run, mode)
 end
 
 
+-- True if all containers say the same user, or the pod says it for them: a token is this user's then.
+local function has_one_user(pod)
+  local common
+  for _, list in ipairs { pod.spec.initContainers or {}, pod.spec.containers } do
+    for _, container in ipairs(list) do
+      local user = security_context.field(pod, container, "runAsUser")
+      if not user or common and common ~= user then
+        return false
+      end
+      common = user
+    end
+  end
+  return true
+end
+
+
+local function group_of(pod)
+  return (pod.spec.securityContext or {}).fsGroup
+end
+
+
 local function add_token(files, source, run, mode)
-  local token, why = run.token(run.pod, source.audience, math.max(source.expirationSeconds or 0, TOKEN_SECONDS))
+  local token, why = run.token(run.pod, source.audience, source.expirationSeconds)
   if not token then
     return nil, why
   end
-  files[source.path] = { text = token, mode = mode }
+  local is_private = group_of(run.pod) or has_one_user(run.pod)
+  files[source.path] = { text = token, mode = is_private and MODE_OF_TOKEN or mode }
   return true
 end
 
@@ -99,38 +125,35 @@ local function files_of(volume, run)
     ok, why = add_projected(files, volume.projected, run, volume.projected.defaultMode or MODE_DEFAULT)
   end
   if not ok then
-    return nil, ("MountVolume.SetUp failed for volume %q : %s"):format(volume.name, why)
+    return nil, why
+  end
+  if group_of(run.pod) then
+    for _, file in pairs(files) do
+      file.mode = file.mode | MODE_OF_GROUP
+    end
   end
   return files
 end
 
 
--- The first step that fails ends it. @param path string below `base`  @return true, or nil and why not
-local function write_all(base, path, files)
-  local ok, why = base:make_folder(path)
-  local names = {}
-  for name in pairs(files) do
-    names[#names + 1] = name
-  end
-  table.sort(names)
-  for _, name in ipairs(names) do
-    local above = name:match "^(.*)/[^/]*$"
-    if ok and above then
-      ok, why = base:make_folder(path .. "/" .. above)
+-- The run, but it knows an immutable ConfigMap or Secret that the pod has once read, and reads it no more.
+local function keep_immutable(place, run)
+  local function read(kind, namespace, name)
+    local key = kind .. "/" .. name
+    local object = place.immutable[key] or run.read(kind, namespace, name)
+    if object and object.immutable then
+      place.immutable[key] = object
     end
-    if ok then
-      -- The file may be there from a run before, and not writable.
-      base:unlink(path .. "/" .. name)
-      ok, why = base:write(path .. "/" .. name, files[name].text, files[name].mode)
-    end
+    return object
   end
-  return ok, why
+  return setmetatable({ read = read }, { __index = run })
 end
 
 
--- A volume as a folder: { folder = its whole path, base = a folder of ours, path = below that }.
-local function folder_in(base, path, folder)
-  return { base = base, path = path, folder = folder }
+-- A volume as a folder: { folder = its whole path, base = a folder of ours, path = below that, files = those that the
+-- kubelet writes: see atomic_writer.lua; nil: none }.
+local function folder_in(base, path, folder, files)
+  return { base = base, path = path, folder = folder, files = files }
 end
 
 
@@ -152,42 +175,104 @@ local function claimed(volume, run)
 end
 
 
--- The folder of a volume with what belongs in it. @return table|nil see folder_in, or nil and why not
-local function filled(place, volume, run)
+-- Writes the files that a volume's sources have now. @return true, or nil and why it keeps those that it has
+local function write(writer, volume, run)
   local files, why = files_of(volume, run)
-  local ok, path = files ~= nil, ("%s/volumes/%s"):format(place.path, volume.name)
+  local ok = files ~= nil
   if ok then
-    ok, why = write_all(place.base, path, files)
+    ok, why = writer:write(files)
   end
-  return ok and folder_in(place.base, path, ("%s/volumes/%s"):format(place.folder, volume.name)) or nil, why
+  if ok then
+    return true
+  end
+  return nil, ("MountVolume.SetUp failed for volume %q : %s"):format(volume.name, why)
 end
 
 
---- Fills the volumes that a container mounts, and calls fn(entry, volume, place of it) for each of its volumeMounts.
+-- The writer of a volume that has its files, or nil and why it has none. One that has some keeps them where its sources
+-- cannot be read.
+local function written(place, path, volume, run)
+  local writer = place.writers[volume.name] or atomic_writer.new(place.base, path)
+  local ok, why = write(writer, volume, run)
+  if not ok and not place.writers[volume.name] then
+    return nil, why
+  end
+  place.writers[volume.name] = writer
+  return writer
+end
+
+
+-- The folder of an emptyDir. Containers may change its mode afterwards.
+local function made(place, path, run)
+  if place.base:has(path) then
+    return true
+  end
+  return place.base:make_folder(path, group_of(run.pod) and EMPTY_MODE | SET_GROUP or EMPTY_MODE)
+end
+
+
+-- The folder of a volume with what belongs in it. @return table|nil see folder_in, or nil and why not
+local function filled(place, volume, run)
+  local path = ("%s/volumes/%s"):format(place.path, volume.name)
+  local ok, writer, why
+  if volume.emptyDir then
+    ok, why = made(place, path, run)
+  else
+    writer, why = written(place, path, volume, run)
+    ok = writer ~= nil
+  end
+  if not ok then
+    return nil, why
+  end
+  return folder_in(place.base, path, ("%s/volumes/%s"):format(place.folder, volume.name), writer and writer.files)
+end
+
+
+--- Fills the volumes that a container mounts, and calls fn(mount, number) for each of its volumeMounts.
+---   mount = { entry = of volumeMounts, volume =, folder = see folder_in,
+---     part = the path in the folder that is mounted; nil: all of it }
 --- @param place table the pod's own: see process_runtime.lua  @param run table see pod_worker.lua
 --- @param fn function, which returns true, or nil and why not
 --- @return true|nil, or nil and why not, of the first that fails
 function M.each(place, run, fn)
-  local volumes = {}
+  local volumes, source = {}, keep_immutable(place, run)
   for _, volume in ipairs(run.pod.spec.volumes or {}) do
     volumes[volume.name] = volume
   end
-  for _, entry in ipairs(run.container.volumeMounts or {}) do
+  for number, entry in ipairs(run.container.volumeMounts or {}) do
     local volume = volumes[entry.name]
+    local part = entry.subPath ~= "" and entry.subPath or nil
     local folder, why, ok
     if volume.persistentVolumeClaim then
       folder, why = claimed(volume, run)
     else
-      folder, why = filled(place, volume, run)
+      folder, why = filled(place, volume, source)
     end
     if folder then
-      ok, why = fn(entry, volume, folder)
+      ok, why = fn({ entry = entry, volume = volume, folder = folder, part = part }, number)
     end
     if not ok then
       return nil, why
     end
   end
   return true
+end
+
+
+--- Gives the volumes that a pod's containers have mounted the files that their sources have now. One that fails keeps
+--- the files that it has, and keeps no other from its own.
+--- @param run table { pod =, read =, token = }: see pod_worker.lua
+--- @return table list of texts: why volumes could not be brought up to date
+function M.update(place, run)
+  local source, failures = keep_immutable(place, run), {}
+  for _, volume in ipairs(run.pod.spec.volumes or {}) do
+    local writer = place.writers[volume.name]
+    if writer then
+      local _, why = write(writer, volume, source)
+      failures[#failures + 1] = why
+    end
+  end
+  return failures
 end
 
 

@@ -35,9 +35,9 @@ describe("moonloop dev", function()
         "--write-kubeconfig", place .. "/kubeconfig",
       }, { before = "umask 000" })
       server:till_told "printer +| up\n"
-      -- Files that a pod sees have the modes that the pod says, or those of any container, in folders that nobody else
-      -- can enter.
-      local mounted = [[ -type f \( -path "*/pods/*/volumes/*" -o -path "*/pods/*/etc/*" -o -path "*/words/*" \) ]]
+      -- Files and volumes that a pod sees have the modes that the pod says, or those of any container, in folders that
+      -- nobody else can enter.
+      local mounted = [[ -path "*/pods/*/volumes/*" -o -type f \( -path "*/pods/*/etc/*" -o -path "*/words/*" \) ]]
       local written = shell.must(("find %s/* %s/data %s/%s %s/kubeconfig ! -type l ! \\( %s \\)"):format(server.tmp,
         place, place, audit, place, mounted))
       for _, name in ipairs { "/cluster.log", "_main_0.log", "/kubeconfig", "/" .. audit, "/volumes" } do

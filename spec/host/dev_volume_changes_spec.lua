@@ -1,0 +1,90 @@
+-- Processes in pods of moonloop dev see what changes in their volumes while they run.
+local dev = require "spec.host.support.dev"
+local wait = require "spec.e2e.support.wait"
+
+local PODS = "/api/v1/namespaces/default/pods"
+local MAPS = "/api/v1/namespaces/default/configmaps"
+
+-- In a user namespace that may have none below it; the machine may have none anyway.
+local LIMITED = not dev.no_namespaces
+  and "unshare -Ur sh -c 'echo 0 >/proc/sys/user/max_user_namespaces; exec \"$@\"' --" or nil
+local it_isolated = dev.it_unless(dev.no_namespaces, it, function(why) pending(why) end)
+
+-- Prints the files of the volume, and the one that is mounted alone, whenever one is another.
+local WATCH = [[
+  while :; do
+    now="$(cd c && for f in $(ls -R | grep '^[a-z]$'); do echo "$f=$(cat $f d/$f 2>/dev/null)"; done | tr '\n' ' ')"
+    now="$now alone=$(cat alone)"
+    test "$now" = "$last" || echo "$now"
+    last="$now"
+    sleep 0.02
+  done
+]]
+
+
+local function pod(name, script, volume, mounts)
+  volume.name = "v"
+  return {
+    metadata = { name = name, labels = { tier = "front" } },
+    spec = {
+      terminationGracePeriodSeconds = 0,
+      containers = { { name = "c", image = "busybox", command = { "sh", "-c", script }, volumeMounts = mounts } },
+      volumes = { volume },
+    },
+  }
+end
+
+
+describe("A volume of a pod that runs, of moonloop dev,", function()
+  local server
+  after_each(dev.stop_all)
+
+  local function start(options)
+    server = dev.start({}, options)
+    wait.till("the account", 10, function()
+      return server:get "/api/v1/namespaces/default/serviceaccounts/default"
+    end)
+  end
+
+  -- The last line that a pod has printed, once it is this one.
+  local function till_last(name, wanted)
+    local last
+    wait.till(name .. " to print " .. wanted, 10, function()
+      last = (server:get(PODS .. "/" .. name .. "/log") or ""):match "([^\n]*)\n$"
+      return last == wanted
+    end)
+  end
+
+  local function log_of(name)
+    return server:must("GET", PODS .. "/" .. name .. "/log")
+  end
+
+  local ways = {
+    ["without containers"] = { it = it, options = { under = LIMITED } },
+    ["in containers"] = { it = it_isolated, options = {} },
+  }
+  for what, way in pairs(ways) do
+    way.it("shows what changes in a ConfigMap, but not where a file is mounted alone, " .. what, function()
+      start(way.options)
+      server:must("POST", MAPS, { metadata = { name = "m" }, data = { a = "1", b = "1" } })
+      server:must("POST", PODS, pod("p", WATCH, { configMap = { name = "m" } },
+        { { name = "v", mountPath = "c" }, { name = "v", mountPath = "alone", subPath = "a" } }))
+      till_last("p", "a=1 b=1  alone=1")
+      server:must("PUT", MAPS .. "/m", { metadata = { name = "m" }, data = { a = "2", b = "2" } })
+      till_last("p", "a=2 b=2  alone=1")
+      server:must("PUT", MAPS .. "/m", { metadata = { name = "m" }, data = { b = "3" } })
+      till_last("p", "b=3  alone=1")
+      assert.is_nil(log_of("p"):find("alone=[^1]"))
+      server:stop()
+    end)
+  end
+
+  it_isolated("gives all an emptyDir that they may write, whoever they are", function()
+    start()
+    server:must("POST", PODS, pod("p", "stat -c %a c; echo x >c/x && cat c/x; sleep 100", { emptyDir = {} },
+      { { name = "v", mountPath = "c" } }))
+    till_last("p", "x")
+    assert.equal("777\nx\n", log_of "p")
+    server:stop()
+  end)
+end)
