@@ -97,8 +97,6 @@ local function volumes(pod, container)
     if not (volume and kind_of(volume)) then
       return ("volume %q: only emptyDir, configMap, secret, projected, downwardAPI and persistentVolumeClaim are")
         :format(mount.name)
-    elseif mount.subPathExpr then
-      return ("mount of volume %q: subPathExpr is not"):format(mount.name)
     end
   end
   if container.volumeDevices and container.volumeDevices[1] then

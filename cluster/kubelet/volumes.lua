@@ -2,7 +2,8 @@
 --- them is the matter of mounts.lua, or of links.lua on a machine without containers.
 ---
 --- Rules: kubernetes/pkg/volume/configmap, secret, projected, downwardapi, emptydir; volume_linux.go (fsGroup),
---- util/util.go (FsUserFrom).
+--- util/util.go (FsUserFrom); kubernetes/pkg/kubelet/kubelet_pods.go (makeMounts), container/helpers.go
+--- (ExpandContainerVolumeMounts).
 local atomic_writer = require "cluster.kubelet.atomic_writer"
 local env = require "cluster.kubelet.env"
 local security_context = require "cluster.kubelet.security_context"
@@ -228,6 +229,44 @@ local function filled(place, volume, run)
 end
 
 
+-- A text with the container's variables in place: each that it names has to be there, and not empty.
+local function expanded(text, variables)
+  local missing, seen = {}, {}
+  local known = setmetatable({}, { __index = function(_, name)
+    local value = variables[name] or ""
+    if value == "" and not seen[name] then
+      seen[name] = true
+      missing[#missing + 1] = name
+    end
+    return value
+  end })
+  local path = env.expand(text, known)
+  if missing[1] then
+    table.sort(missing)
+    return nil, "missing value for " .. table.concat(missing, ", ")
+  end
+  return path
+end
+
+
+-- The path in its volume that an entry of volumeMounts names. @return string|nil nil: all of it; or nil and why there
+-- is none
+local function part_of(entry, variables)
+  local part, why = entry.subPath or "", nil
+  if (entry.subPathExpr or "") ~= "" then
+    part, why = expanded(entry.subPathExpr, variables)
+  end
+  if not part or part == "" then
+    return nil, why
+  elseif part:sub(1, 1) == "/" then
+    return nil, ("error SubPath `%s` must not be an absolute path"):format(part)
+  elseif ("/" .. part .. "/"):find("/../", 1, true) then
+    return nil, ("unable to provision SubPath `%s`: must not contain '..'"):format(part)
+  end
+  return part
+end
+
+
 --- Fills the volumes that a container mounts, and calls fn(mount, number) for each of its volumeMounts.
 ---   mount = { entry = of volumeMounts, volume =, folder = see folder_in,
 ---     part = the path in the folder that is mounted; nil: all of it }
@@ -241,9 +280,11 @@ function M.each(place, run, fn)
   end
   for number, entry in ipairs(run.container.volumeMounts or {}) do
     local volume = volumes[entry.name]
-    local part = entry.subPath ~= "" and entry.subPath or nil
-    local folder, why, ok
-    if volume.persistentVolumeClaim then
+    local part, why = part_of(entry, run.variables)
+    local folder, ok
+    if why then
+      return nil, why
+    elseif volume.persistentVolumeClaim then
       folder, why = claimed(volume, run)
     else
       folder, why = filled(place, volume, source)

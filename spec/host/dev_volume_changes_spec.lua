@@ -87,4 +87,20 @@ describe("A volume of a pod that runs, of moonloop dev,", function()
     assert.equal("777\nx\n", log_of "p")
     server:stop()
   end)
+
+  it_isolated("is mounted where subPathExpr says, and a pod without its variable waits", function()
+    start()
+    local mounts = { { name = "v", mountPath = "all" }, { name = "v", mountPath = "own", subPathExpr = "$(NAME)/log" } }
+    local made = pod("p", "echo x >own/f && cat all/p/log/f; sleep 100", { emptyDir = {} }, mounts)
+    made.spec.containers[1].env = { { name = "NAME", valueFrom = { fieldRef = { fieldPath = "metadata.name" } } } }
+    server:must("POST", PODS, made)
+    server:must("POST", PODS, pod("q", "true", { emptyDir = {} }, mounts))
+    till_last("p", "x")
+    wait.till("q to wait", 10, function()
+      local status = server:get(PODS .. "/q").status.containerStatuses
+      local waiting = status and status[1].state.waiting or {}
+      return waiting.reason == "CreateContainerConfigError" and waiting.message == "missing value for NAME"
+    end)
+    server:stop()
+  end)
 end)

@@ -264,6 +264,36 @@ describe("The volumes of a pod that runs", function()
     assert.equal("600", mode "token")
   end)
 
+  -- Mounts an emptyDir at that path of it. @return string|nil the path, or nil and why not
+  local function part_of(expression)
+    local found
+    local run = {
+      pod = { metadata = { namespace = "ns" }, spec = { volumes = { { name = "v", emptyDir = {} } } } },
+      container = { volumeMounts = { { name = "v", mountPath = "/v", subPathExpr = expression } } },
+      variables = { POD = "p-1", EMPTY = "", ROOT = "/etc", UP = "../x" },
+    }
+    local ok, why = volumes.each(runtime.place, run, function(mount)
+      found = mount.part
+      return true
+    end)
+    return ok and found or nil, why
+  end
+
+  it("are mounted at the path that subPathExpr says with the container's variables", function()
+    assert.equal("logs/p-1", part_of "logs/$(POD)")
+    assert.equal("logs/$(POD)", part_of "logs/$$(POD)")
+    local refused = {
+      ["$(NONE)/$(EMPTY)/$(NONE)"] = "missing value for EMPTY, NONE",
+      ["$(ROOT)"] = "error SubPath `/etc` must not be an absolute path",
+      ["a/$(UP)"] = "unable to provision SubPath `a/../x`: must not contain '..'",
+    }
+    for expression, wanted in pairs(refused) do
+      local part, why = part_of(expression)
+      assert.is_nil(part)
+      assert.equal(wanted, why)
+    end
+  end)
+
   it("emptyDirs are for everybody", function()
     start { { name = "v", emptyDir = {} } }
     assert.equal(511, folder:at("volumes/v").mode)
