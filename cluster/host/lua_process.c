@@ -16,6 +16,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "cluster/host/process_memory.h"
 #include "cluster/host/process_path.h"
 #include "cluster/host/server_lua_internal.h"
 #include "cluster/host/tcp_check.h"
@@ -24,6 +25,69 @@
 static const struct ml_process_library *process_library_of(lua_State *L)
 {
     return lua_touserdata(L, lua_upvalueindex(1));
+}
+
+/* ---- folders in memory ---- */
+
+#define MEMORY         "cluster.process.Memory"
+#define MEMORY_FOLDERS 100
+
+struct memory {
+    int fd; /* see process_memory.h */
+};
+
+/* A number of the table on top, 0 to `max`. */
+ML_RAISES static lua_Integer check_number_field(lua_State *L, const char *name, lua_Integer max)
+{
+    lua_getfield(L, -1, name);
+    lua_Integer value = lua_tointeger(L, -1);
+    if (!lua_isinteger(L, -1) || value < 0 || value > max)
+        luaL_error(L, "process.memory: %s is no number up to %I", name, max);
+    lua_pop(L, 1);
+    return value;
+}
+
+/* Reads the list of so many that is the first argument; its texts belong to the tables there. */
+ML_RAISES static void check_memory_folders(lua_State *L, size_t count,
+                                           struct ml_memory_folder *folders)
+{
+    for (size_t i = 0; i < count; i++) {
+        luaL_argcheck(L, lua_rawgeti(L, 1, (lua_Integer)i + 1) == LUA_TTABLE, 1, "folders");
+        lua_getfield(L, -1, "path");
+        folders[i].path = luaL_checkstring(L, -1);
+        lua_pop(L, 1);
+        folders[i].bytes = (uint64_t)check_number_field(L, "bytes", LUA_MAXINTEGER);
+        folders[i].mode = (mode_t)check_number_field(L, "mode", 07777);
+        lua_pop(L, 1);
+    }
+}
+
+/* memory(folders, network) -> what stands for them, or nil and why there are none */
+ML_RAISES static int process_memory(lua_State *L)
+{
+    struct ml_memory_folder folders[MEMORY_FOLDERS];
+    struct ml_err err = ML_ERR_INIT;
+    luaL_checktype(L, 1, LUA_TTABLE);
+    size_t count = (size_t)lua_rawlen(L, 1);
+    if (count > MEMORY_FOLDERS)
+        return binding_push_error(L, "a pod has more than 100 of them");
+    check_memory_folders(L, count, folders);
+    int network = lua_network_pod(L, 2);
+    luaL_argcheck(L, network >= 0 || lua_isnoneornil(L, 2), 2, "network");
+    struct memory *memory = lua_newuserdatauv(L, sizeof *memory, 0);
+    memory->fd = -1;
+    luaL_setmetatable(L, MEMORY);
+    if (ml_memory_folders_new(folders, count, network, &memory->fd, &err) < 0)
+        return binding_push_error(L, err.message);
+    return 1;
+}
+
+/* memory:close(): they go when the last container that has them has ended */
+ML_RAISES static int memory_close(lua_State *L)
+{
+    struct memory *memory = luaL_checkudata(L, 1, MEMORY);
+    ml_close_fd(&memory->fd);
+    return 0;
 }
 
 /* ---- the options of process.start ---- */
@@ -151,8 +215,8 @@ ML_RAISES static bool check_terminal(lua_State *L, struct ml_process_terminal *t
 }
 
 /* Reads the table that is the only argument: argv, env, directory, count_max, container,
- * network, input. Raises for what is wrong. Everything belongs to the table, and to what is pushed
- * for it; callbacks and `beside` are left alone. [+?] */
+ * network, memory, input. Raises for what is wrong. Everything belongs to the table, and to what is
+ * pushed for it; callbacks and `beside` are left alone. [+?] */
 ML_RAISES static void check_options(lua_State *L, struct ml_process_opts *opts)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
@@ -174,6 +238,12 @@ ML_RAISES static void check_options(lua_State *L, struct ml_process_opts *opts)
     opts->has_network = opts->network >= 0;
     luaL_argcheck(L, type == LUA_TNIL || (opts->has_network && opts->container), 1, "network");
     lua_pop(L, 1);
+    type = lua_getfield(L, 1, "memory");
+    const struct memory *memory = luaL_testudata(L, -1, MEMORY);
+    luaL_argcheck(L, type == LUA_TNIL || (memory && opts->container), 1, "memory");
+    lua_pop(L, 1);
+    opts->has_memory = memory != NULL;
+    opts->memory = memory ? memory->fd : -1;
 }
 
 /* ---- process.start and its handles ---- */
@@ -871,12 +941,14 @@ void ml_server_lua_add_processes(struct ml_server_lua *lua,
                                               {"has_folder", folder_has_folder},
                                               {"capacity", folder_capacity},
                                               {NULL, NULL}};
+    static const luaL_Reg memory_methods[] = {{"close", memory_close}, {NULL, NULL}};
     static const luaL_Reg functions[] = {{"start", process_start},
                                          {"try_container", process_try_container},
                                          {"connect", process_connect},
                                          {"get", process_get},
                                          {"open_folder", process_open_folder},
                                          {"machine", process_machine},
+                                         {"memory", process_memory},
                                          {"user", process_user},
                                          {"executable", process_executable},
                                          {NULL, NULL}};
@@ -884,5 +956,6 @@ void ml_server_lua_add_processes(struct ml_server_lua *lua,
     binding_new_type(L, PROCESS, process_methods, process_gc);
     binding_new_type(L, FOLDER, folder_methods, folder_gc);
     binding_new_type(L, CHECK, NULL, check_gc);
+    binding_new_type(L, MEMORY, memory_methods, memory_close);
     binding_add_module(lua, "cluster.process", functions, library, sizeof *library);
 }

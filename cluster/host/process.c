@@ -83,6 +83,7 @@ static bool process_submit(int supervisor, const struct ml_process_opts *opts,
         int fds[PROCESS_FD_COUNT];
         memcpy(fds, ends.theirs, sizeof fds);
         fds[PROCESS_FD_NETWORK] = opts->has_network ? opts->network : -1; /* stays the caller's */
+        fds[PROCESS_FD_MEMORY] = opts->has_memory ? opts->memory : -1;    /* as well */
         sent = process_fds_send(supervisor, fds);
     }
     close_open_fds(ends.theirs, PROCESS_FD_COUNT);

@@ -77,8 +77,10 @@ struct ml_process_opts {
     const struct ml_process_container *container; /* NULL: it sees what the host sees */
     const struct ml_process *beside; /* in the container of this one, which has started; or NULL */
     bool has_network;                /* a container's: it is in a network of its own */
-    int network;    /* from ml_pod_network_add; only looked at in ml_process_start */
-    bool has_input; /* ml_process_write writes its standard input, which is empty otherwise */
+    int network;     /* from ml_pod_network_add; only looked at in ml_process_start */
+    bool has_memory; /* a container's: it is made where folders are in memory */
+    int memory;      /* from ml_memory_folders_new, with the same network; as above */
+    bool has_input;  /* ml_process_write writes its standard input, which is empty otherwise */
     const struct ml_process_terminal *terminal; /* for input, output and error; NULL: it has none */
 
     /* Once it runs; not when it could not be started. May be NULL. Nothing may be freed here. */

@@ -7,7 +7,7 @@
 
 #include "base/base.h"
 
-#define PROCESS_CHILD_FDS_MAX 6 /* descriptors of one message */
+#define PROCESS_CHILD_FDS_MAX 7 /* descriptors of one message */
 
 /* Closes all descriptors but standard error and `socket`, wipes the environment, which a container
  * could read, gives all signals their default, and leaves the terminal. `name` is its name in lists

@@ -6,7 +6,7 @@
 
 #include "cluster/host/process.h"
 
-/* Host to supervisor. The request is a file in memory. The last three may be missing. */
+/* Host to supervisor. The request is a file in memory. The last four may be missing. */
 enum {
     PROCESS_FD_REQUEST,
     PROCESS_FD_CONTROL,
@@ -14,6 +14,7 @@ enum {
     PROCESS_FD_ERRORS, /* a pipe; missing: errors go to output */
     PROCESS_FD_INPUT,  /* a pipe; missing: input is empty, or the terminal */
     PROCESS_FD_NETWORK,
+    PROCESS_FD_MEMORY,
     PROCESS_FD_COUNT
 };
 

@@ -201,6 +201,21 @@ static bool enter_network(int network, struct process_report *message)
     return false;
 }
 
+/* Enters the mounts of a pod, and the user namespace that owns them, unless that is its network's
+ * and was entered with it. */
+static bool enter_memory(const int fds[PROCESS_FD_COUNT], struct process_report *message)
+{
+    int memory = fds[PROCESS_FD_MEMORY];
+    if (memory < 0)
+        return true;
+    ML_AUTO(ml_close_fd) int users = ioctl(memory, NS_GET_USERNS);
+    bool is_user = fds[PROCESS_FD_NETWORK] >= 0 || (users >= 0 && setns(users, CLONE_NEWUSER) == 0);
+    if (is_user && setns(memory, CLONE_NEWNS) == 0)
+        return true;
+    process_report_failure(message, "enter the pod's mounts: %s", process_errno_text());
+    return false;
+}
+
 /* Starts the process; `message` reports the outcome. The child writes to a pipe why it could not be
  * started; a successful exec closes the pipe, but an init keeps it and says that, too. */
 static bool shim_start_process(struct shim *shim, const struct process_stdio *stdio,
@@ -330,7 +345,7 @@ ML_NORETURN static void run_shim(const int fds[PROCESS_FD_COUNT])
     const struct process_stdio stdio = {fds[PROCESS_FD_INPUT], fds[PROCESS_FD_OUTPUT],
                                         fds[PROCESS_FD_ERRORS]};
     bool started = enter_network(fds[PROCESS_FD_NETWORK], &message) &&
-                   shim_start_process(&shim, &stdio, &message);
+                   enter_memory(fds, &message) && shim_start_process(&shim, &stdio, &message);
     for (int i = 0; i < PROCESS_FD_COUNT; i++) {
         if (i != PROCESS_FD_CONTROL && fds[i] >= 0)
             close(fds[i]);

@@ -5,6 +5,7 @@
 --- (links.lua): this folder is $MOONLOOP_ROOT then, and $HOME. All is deleted with the pod. For missing features see
 --- unsupported_features.lua.
 local attach = require "cluster.kubelet.attach"
+local empty_dirs = require "cluster.kubelet.empty_dirs"
 local exec = require "cluster.kubelet.exec"
 local host = require "cluster.host"
 local images = require "cluster.kubelet.images"
@@ -27,6 +28,7 @@ Handle.__index = Handle
 local GRACE_LEAST = 2 -- seconds after a preStop hook, however long that took (minimumGracePeriodInSeconds)
 local NO_CONTAINERS = "pods run without containers: your files are theirs, and volumes at absolute paths are refused. "
   .. "Allow user namespaces to change that: see Pods in docs/dev.md"
+local NO_MEMORY = "emptyDirs of medium Memory are folders on disk, without a limit"
 local HOOK_SECONDS = 3600 -- a postStart hook has no limit of its own; a forgotten one goes at last
 
 
@@ -53,7 +55,8 @@ function M.new(options)
     are_containers_known = options.no_containers and true,
     places = {}, -- by uid of the pod: { base = our folder, path = below it, folder = the whole path,
     -- running = processes, is_gone = bool, writers = by name of a volume: see atomic_writer.lua,
-    -- immutable = objects that its volumes read once and for all, by "KIND/NAME" }
+    -- immutable = objects that its volumes read once and for all, by "KIND/NAME",
+    -- memory = its emptyDirs in memory: cluster.process.Memory; false: it has none }
   }, M)
 end
 
@@ -75,6 +78,9 @@ end
 
 local function remove_if_over(place)
   if place.is_gone and place.running == 0 then
+    if place.memory then
+      place.memory:close()
+    end
     place.base:remove(place.path)
   end
 end
@@ -149,6 +155,35 @@ local function calls(word, path)
 end
 
 
+-- The memory that the node has for pods, as far as it says so.
+local function allocatable(run)
+  local node = run.read("Node", nil, run.pod.spec.nodeName)
+  return ((node and node.status or {}).allocatable or {}).memory
+end
+
+
+-- Makes the pod's emptyDirs in memory, once. Where the machine lets its user have none they are folders like others.
+local function ensure_memory(self, place, run, network)
+  if place.memory ~= nil then
+    return
+  end
+  local list, why = empty_dirs.in_memory(place, run.pod, function()
+    return allocatable(run)
+  end)
+  if list and list[1] then
+    why = self.no_containers
+    if not why then
+      place.memory, why = process.memory(list, network)
+    end
+  end
+  if why and not self.is_told_of_memory then
+    self.is_told_of_memory = true
+    host.log("warn", NO_MEMORY, { error = why })
+  end
+  place.memory = place.memory or false
+end
+
+
 -- Prepares a start. @return table|nil handle, or nil, reason and message
 local function prepare(self, run)
   local program = self.images:find(run.container)
@@ -168,6 +203,7 @@ local function prepare(self, run)
     return nil, "RunContainerError", "the pod's network: " .. why
   end
   local place = place_of(self, run.pod)
+  ensure_memory(self, place, run, network)
   local plan
   run.claim_folders = self.claim_folders
   plan, why = (no_containers and links or mounts).plan(place, run, program)
@@ -291,6 +327,7 @@ local function start_process(self, handle)
     directory = handle.directory,
     container = handle.plan.container,
     network = handle.network,
+    memory = handle.place.memory or nil,
     count_max = self.count_max,
     input = container.stdin,
     terminal = container.tty and {} or nil,

@@ -97,6 +97,8 @@ local function volumes(pod, container)
     if not (volume and kind_of(volume)) then
       return ("volume %q: only emptyDir, configMap, secret, projected, downwardAPI and persistentVolumeClaim are")
         :format(mount.name)
+    elseif kind_of(volume) == "emptyDir" and (volume.emptyDir.medium or ""):find "^HugePages" then
+      return ("volume %q: an emptyDir of medium %s"):format(mount.name, volume.emptyDir.medium)
     end
   end
   if container.volumeDevices and container.volumeDevices[1] then

@@ -1,17 +1,17 @@
 --- Volumes of a pod as folders, and their files from ConfigMaps, Secrets and the pod itself. How a container gets to
 --- them is the matter of mounts.lua, or of links.lua on a machine without containers.
 ---
---- Rules: kubernetes/pkg/volume/configmap, secret, projected, downwardapi, emptydir; volume_linux.go (fsGroup),
+--- Rules: kubernetes/pkg/volume/configmap, secret, projected, downwardapi; volume_linux.go (fsGroup),
 --- util/util.go (FsUserFrom); kubernetes/pkg/kubelet/kubelet_pods.go (makeMounts), container/helpers.go
 --- (ExpandContainerVolumeMounts).
 local atomic_writer = require "cluster.kubelet.atomic_writer"
+local empty_dirs = require "cluster.kubelet.empty_dirs"
 local env = require "cluster.kubelet.env"
 local security_context = require "cluster.kubelet.security_context"
 
 local M = {}
 
 local MODE_DEFAULT, MODE_OF_GROUP, MODE_OF_TOKEN = 420, 288, 384 -- 0644, 0440, 0600
-local EMPTY_MODE, SET_GROUP = 511, 1024 -- 0777, 02000
 local KINDS = { configMap = "ConfigMap", secret = "Secret" }
 local NO_KEY = {
   ConfigMap = "configmap references non-existent config key: ", Secret = "references non-existent secret key: ",
@@ -203,21 +203,12 @@ local function written(place, path, volume, run)
 end
 
 
--- The folder of an emptyDir. Containers may change its mode afterwards.
-local function made(place, path, run)
-  if place.base:has(path) then
-    return true
-  end
-  return place.base:make_folder(path, group_of(run.pod) and EMPTY_MODE | SET_GROUP or EMPTY_MODE)
-end
-
-
 -- The folder of a volume with what belongs in it. @return table|nil see folder_in, or nil and why not
 local function filled(place, volume, run)
   local path = ("%s/volumes/%s"):format(place.path, volume.name)
   local ok, writer, why
   if volume.emptyDir then
-    ok, why = made(place, path, run)
+    ok, why = empty_dirs.make(place.base, path, run.pod)
   else
     writer, why = written(place, path, volume, run)
     ok = writer ~= nil

@@ -15,6 +15,7 @@ local process = {}
 ---@field container? cluster.process.Container nil: it sees what the host sees
 ---@field beside? cluster.process.Process in the container of this one, which has started
 ---@field network? cluster.network.Pod of a container; nil: the machine's
+---@field memory? cluster.process.Memory of a container: made with the same network
 ---@field input? boolean its standard input is what Process:write writes; it is empty otherwise
 ---@field terminal? cluster.process.Terminal for input, output and error; nil: it has none
 ---@field started? fun() once it runs
@@ -108,6 +109,24 @@ function process.connect(address, port, seconds, fn) end
 ---@param seconds number
 ---@param fn fun(status: integer|nil, message: string?)
 function process.get(url, headers, seconds, fn) end
+
+---@class cluster.process.MemoryFolder
+---@field path string an existing folder, absolute; the containers have it in memory there
+---@field bytes integer that its files may have; 0: half of the machine's memory
+---@field mode integer permissions, 0 to 07777
+
+--- Folders in memory that the containers of a pod share.
+---@class cluster.process.Memory
+local Memory = {}
+
+--- They live until this is called, or the object is collected, and the last of these containers has ended.
+function Memory:close() end
+
+--- Makes folders in memory; takes some milliseconds.
+---@param folders cluster.process.MemoryFolder[]
+---@param network? cluster.network.Pod the containers' own
+---@return cluster.process.Memory|nil memory, string? message why the machine does not allow it
+function process.memory(folders, network) end
 
 --- A folder of ours, whose path no object of the API named: links in it are followed. A missing one is made for its
 --- owner alone, in a folder that is there.

@@ -39,24 +39,22 @@ describe("A volume of a pod that runs, of moonloop dev,", function()
   local server
   after_each(dev.stop_all)
 
-  local function start(options)
-    server = dev.start({}, options)
+  local function start(options, words)
+    server = dev.start(words, options)
     wait.till("the account", 10, function()
       return server:get "/api/v1/namespaces/default/serviceaccounts/default"
     end)
   end
 
-  -- The last line that a pod has printed, once it is this one.
-  local function till_last(name, wanted)
-    local last
-    wait.till(name .. " to print " .. wanted, 10, function()
-      last = (server:get(PODS .. "/" .. name .. "/log") or ""):match "([^\n]*)\n$"
-      return last == wanted
-    end)
+  local function log_of(name, container)
+    local path = ("%s/%s/log?container=%s"):format(PODS, name, container or "c")
+    return tostring(server:get(path) or "") -- a number of one line is read as JSON
   end
 
-  local function log_of(name)
-    return server:must("GET", PODS .. "/" .. name .. "/log")
+  local function till_last(name, wanted)
+    wait.till(name .. " to print " .. wanted, 10, function()
+      return log_of(name):match "([^\n]*)\n$" == wanted
+    end)
   end
 
   local ways = {
@@ -85,6 +83,39 @@ describe("A volume of a pod that runs, of moonloop dev,", function()
       { { name = "v", mountPath = "c" } }))
     till_last("p", "x")
     assert.equal("777\nx\n", log_of "p")
+    server:stop()
+  end)
+
+  it_isolated("is in memory, shared by containers and their restarts, and is full for its writers alone", function()
+    for _, network in ipairs { "own", "host" } do
+      start({}, { "--pod-network", network })
+      local made = pod("p", [[
+        cd /m && stat -f -c %T . && stat -c %a . && echo first >>runs && cat runs
+        if head -c 2000000 /dev/zero >big 2>/dev/null; then exit 9; fi
+        test $(stat -c %s big) -gt 0 && rm big && echo y >/d/y && echo z >z && cat z
+        test $(wc -l <runs) -gt 1 || exit 1
+        sleep 100
+      ]], { emptyDir = { medium = "Memory", sizeLimit = "1Mi" } },
+        { { name = "v", mountPath = "/m" }, { name = "disk", mountPath = "/d" } })
+      made.spec.volumes[2] = { name = "disk", emptyDir = {} }
+      made.spec.containers[2] = { name = "other", image = "busybox",
+        command = { "sh", "-c", "until test -e /d/y; do sleep 0.05; done; head -n 1 /m/runs; sleep 100" },
+        volumeMounts = { { name = "v", mountPath = "/m" }, { name = "disk", mountPath = "/d" } } }
+      server:must("POST", PODS, made)
+      wait.till("the containers to be done", 20, function()
+        return log_of "p" == "tmpfs\n777\nfirst\nfirst\nz\n"
+          and log_of("p", "other") == "first\n"
+      end)
+      server:stop()
+    end
+  end)
+
+  it("is on disk where there are no containers, and a line says so", function()
+    start { under = LIMITED }
+    server:must("POST", PODS, pod("p", "echo x >c/x && cat c/x; sleep 100", { emptyDir = { medium = "Memory" } },
+      { { name = "v", mountPath = "c" } }))
+    till_last("p", "x")
+    server:till_said "emptyDirs of medium Memory are folders on disk, without a limit"
     server:stop()
   end)
 

@@ -1,4 +1,5 @@
 -- The volumes of a running pod: what of their sources they show, and when. Containers run nothing; files are in memory.
+local empty_dirs = require "cluster.kubelet.empty_dirs"
 local fake_runtime = require "cluster.kubelet.fake_runtime"
 local host = require "cluster.host"
 local hostlua = require "hostlua"
@@ -297,5 +298,46 @@ describe("The volumes of a pod that runs", function()
   it("emptyDirs are for everybody", function()
     start { { name = "v", emptyDir = {} } }
     assert.equal(511, folder:at("volumes/v").mode)
+  end)
+end)
+
+
+describe("An emptyDir in memory", function()
+  local MI = 1024 * 1024
+
+  -- @param limits table of memory, of the containers; "" is none
+  local function bytes(size, limits, allocatable)
+    local containers = {}
+    for i, limit in ipairs(limits) do
+      containers[i] = { name = "c" .. i, resources = limit ~= "" and { limits = { memory = limit } } or nil }
+    end
+    local volume = { emptyDir = { medium = "Memory", sizeLimit = size } }
+    return empty_dirs.bytes(volume, { spec = { containers = containers } }, allocatable)
+  end
+
+  it("may have the least of its sizeLimit, the limits of all containers, and the node", function()
+    assert.equal(MI, bytes("1Mi", { "1Gi" }, "4Gi"))
+    assert.equal(96 * MI, bytes("1Gi", { "64Mi", "32Mi" }, "4Gi"))
+    assert.equal(1024 * MI, bytes("1Gi", { "64Mi", "" }, "4Gi"))
+    assert.equal(4096 * MI, bytes(nil, { "" }, "4Gi"))
+    assert.equal(4096 * MI, bytes("0", { "8Gi" }, "4Gi"))
+    assert.equal(2, bytes("1500m", { "" }))
+    assert.equal(0, bytes(nil, { "" }))
+  end)
+
+  it("counts a limit of the pod as a whole in place of the containers'", function()
+    local pod = { spec = { resources = { limits = { memory = "16Mi" } }, containers = { { name = "c" } } } }
+    assert.equal(16 * MI, empty_dirs.bytes({ emptyDir = { medium = "Memory" } }, pod, "1Gi"))
+  end)
+
+  it("is made for all of a pod's containers, with the mode that the pod asks for", function()
+    local place = { base = testfolder.new(), path = "pods/u", folder = "/run/pods/u" }
+    local pod = { spec = { containers = {}, securityContext = { fsGroup = 7 }, volumes = {
+      { name = "disk", emptyDir = {} }, { name = "m", emptyDir = { medium = "Memory", sizeLimit = "1Mi" } },
+    } } }
+    assert.same({ { path = "/run/pods/u/volumes/m", mode = 1535, bytes = MI } },
+      empty_dirs.in_memory(place, pod, function() end))
+    assert.equal(1535, place.base:at("pods/u/volumes/m").mode)
+    assert.is_false(place.base:has "pods/u/volumes/disk")
   end)
 end)

@@ -199,6 +199,24 @@ static void test_script_process_gives_folders_a_mode(void **state)
     assert_true(stat(path, &info) == 0 && (info.st_mode & 07777) == 02777);
 }
 
+static void test_script_process_says_why_there_is_no_memory(void **state)
+{
+    lua(*state,
+        "local memory, why = process.memory({ { path = FOLDER .. '/none', bytes = 1, mode = 0 } "
+        "})\n"
+        "assert(not memory and type(why) == 'string', why)\n"
+        "local many = {}\n"
+        "for i = 1, 101 do many[i] = { path = FOLDER, bytes = 1, mode = 0 } end\n"
+        "equal('a pod has more than 100 of them', (select(2, process.memory(many))))\n"
+        "for _, wrong in ipairs { { bytes = 1, mode = 0 }, { path = '/', bytes = -1, mode = 0 },\n"
+        "  { path = '/', bytes = 0, mode = 4096 }, { path = '/', mode = 0 } } do\n"
+        "  assert(not pcall(process.memory, { wrong }))\n"
+        "end\n"
+        "assert(not pcall(process.memory, {}, 'a network'))\n"
+        "assert(not pcall(process.start, { argv = { 'true' }, env = {}, memory = {},\n"
+        "  output = print, ended = print }))\n");
+}
+
 /* No path that an object names leads out of a folder of ours: not by "..", by a link that stands in
  * it, or as an absolute one. `precious` stays as it is. */
 static void test_script_process_folders_keep_hostile_paths_in(void **state)
@@ -748,6 +766,7 @@ int main(void)
         SCRIPT(test_script_process_keeps_folders),
         SCRIPT(test_script_process_replaces_links),
         SCRIPT(test_script_process_gives_folders_a_mode),
+        SCRIPT(test_script_process_says_why_there_is_no_memory),
         SCRIPT(test_script_process_folders_keep_hostile_paths_in),
         SCRIPT(test_script_process_removes_what_containers_leave),
         SCRIPT(test_volumes_are_ours_by_their_record),

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cluster/host/process_memory.h"
 #include "process_unit.h"
 
 static char place[] = "/tmp/test_cluster_process_container.XXXXXX";
@@ -68,6 +69,8 @@ struct run {
     const char *directory;
     uint32_t user;
     bool read_only;
+    bool has_memory;
+    int memory;
 };
 
 static void start_container(struct fixture *f, const char *script, const struct run *run)
@@ -84,6 +87,8 @@ static void start_container(struct fixture *f, const char *script, const struct 
     start_with(f, &(struct ml_process_opts){.argv = (const char *[]){"sh", "-c", script, NULL},
                                             .directory = run->directory ? run->directory : "/",
                                             .container = &container,
+                                            .has_memory = run->has_memory,
+                                            .memory = run->memory,
                                             .count_max = LIMIT});
 }
 
@@ -153,6 +158,38 @@ static void test_container_has_mounts_where_they_are_wanted(void **state)
 }
 
 /* Mounts that a pod can ask for, and links that others may have put into a volume. */
+/* The second container finds what the first has left; the machine's folder stays as it was. */
+static void test_container_shares_a_folder_in_memory(void **state)
+{
+    const struct ml_memory_folder folder = {.path = volume, .bytes = 1 << 20, .mode = 02777};
+    struct ml_err err = ML_ERR_INIT;
+    struct run run = {.mounts = MOUNTS({volume, NULL, "/m", false}), .count = 1};
+    ML_AUTO_FREE char *left = ml_asprintf("%s/left", volume);
+    assert_int_equal(ml_memory_folders_new(&folder, 1, -1, &run.memory, &err), 0);
+    run.has_memory = true;
+    const char *said = contained(*state,
+                                 "stat -f -c %T /m; stat -c '%a %u' /m; echo left >/m/left;"
+                                 "head -c 2000000 /dev/zero 2>&1 >/m/big; test -s /m/big",
+                                 &run);
+    assert_has(said, "tmpfs\n2777 0\n");
+    assert_has(said, "No space left on device");
+    run.user = 7;
+    assert_has(contained(*state, "stat -c %u /m/left; rm /m/big; cat /m/left", &run), "7\nleft\n");
+    close(run.memory);
+    assert_int_equal(access(left, F_OK), -1);
+}
+
+static void test_container_is_told_why_it_has_no_folder_in_memory(void **state)
+{
+    const struct ml_memory_folder folder = {.path = "/nowhere/ml-test", .mode = 0777};
+    struct ml_err err = ML_ERR_INIT;
+    int fd = -1;
+    (void)state;
+    assert_int_equal(ml_memory_folders_new(&folder, 1, -1, &fd, &err), ML_EIO);
+    assert_string_equal(err.message, "mount a tmpfs: no such file or directory");
+    assert_int_equal(fd, -1);
+}
+
 static void test_container_is_refused_mounts_that_lead_elsewhere(void **state)
 {
     static const struct {
@@ -519,6 +556,8 @@ static const struct CMUnitTest without[] = {
 static const struct CMUnitTest with[] = {
     PROCESS(test_container_has_a_root_of_its_own),
     PROCESS(test_container_has_mounts_where_they_are_wanted),
+    PROCESS(test_container_shares_a_folder_in_memory),
+    PROCESS(test_container_is_told_why_it_has_no_folder_in_memory),
     PROCESS(test_container_is_refused_mounts_that_lead_elsewhere),
     PROCESS(test_container_follows_links_in_its_own_root),
     PROCESS(test_container_sees_itself_only),
