@@ -285,6 +285,7 @@ describe("The volumes of a pod that runs", function()
     assert.equal("logs/$(POD)", part_of "logs/$$(POD)")
     local refused = {
       ["$(NONE)/$(EMPTY)/$(NONE)"] = "missing value for EMPTY, NONE",
+      ["logs/$(EMPTY)"] = "missing value for EMPTY",
       ["$(ROOT)"] = "error SubPath `/etc` must not be an absolute path",
       ["a/$(UP)"] = "unable to provision SubPath `a/../x`: must not contain '..'",
     }
