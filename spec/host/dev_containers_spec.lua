@@ -53,7 +53,7 @@ describe("moonloop dev", function()
   after_each(dev.stop_all)
 
   local ways = {
-    processes = { it = it, it_at_terminal = it_at_terminal, options = { before = LIMITED } },
+    processes = { it = it, it_at_terminal = it_at_terminal, options = { under = LIMITED } },
     containers = { it = it_isolated, it_at_terminal = it_isolated, options = {} },
   }
   for what, way in pairs(ways) do
