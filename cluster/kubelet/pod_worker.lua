@@ -279,8 +279,7 @@ end
 
 local function stop_all(self, seconds)
   each_open(self, function(record)
-    prober.stop(record)
-    record.ready = false
+    prober.stop_killing(record)
     record.handle:stop(seconds)
   end)
 end
@@ -364,6 +363,7 @@ local function let_go(self)
   self.is_gone = true
   self.is_stopping = true
   self.is_removed = true
+  each_open(self, prober.stop)
   if self.deadline then
     self.deadline:stop()
   end

@@ -39,7 +39,7 @@ local function run(record, callbacks, probe, kind)
   local ask
 
   local function answered(ok, message)
-    if record.probe_timers ~= timers then
+    if record.probe_timers ~= timers or not timers[kind] then
       return -- stopped meanwhile
     end
     count = last == ok and count + 1 or 1
@@ -71,6 +71,18 @@ function M.start(record, callbacks)
     local probe, is_startup = spec[entry[1]], entry[1] == "startupProbe"
     if probe and is_startup == not record.started then
       run(record, callbacks, probe, entry[2])
+    end
+  end
+end
+
+
+--- Probes a container that is told to end for its readiness only: it may serve until it has ended.
+function M.stop_killing(record)
+  local timers = record.probe_timers or {}
+  for _, kind in ipairs { "Startup", "Liveness" } do
+    if timers[kind] then
+      timers[kind]:stop()
+      timers[kind] = nil
     end
   end
 end

@@ -207,6 +207,25 @@ describe("A pod at work", function()
     assert.equal("Succeeded", kubelet.status.phase)
   end)
 
+  it("is ready while it ends, and probed for that alone", function()
+    local probe, asked = { periodSeconds = 1, failureThreshold = 1 }, 0
+    local container = { name = "main", readinessProbe = probe, livenessProbe = probe }
+    local kubelet, at_work, pod = start({ containers = { container } }, {})
+    hostlua.advance(1)
+    local _, handle = next(kubelet.runtime.running)
+    function handle.stop() end
+    function handle.probe(_, _, fn)
+      asked = asked + 1
+      fn(false, "no answer")
+    end
+    pod.metadata.deletionTimestamp = host.timestamp()
+    at_work:update(pod)
+    hostlua.advance(0)
+    assert.equal("True", condition(kubelet, "Ready").status)
+    hostlua.advance(1)
+    assert.same({ 1, "False" }, { asked, condition(kubelet, "Ready").status })
+  end)
+
   it("fails beyond its activeDeadlineSeconds", function()
     local kubelet = start({ activeDeadlineSeconds = 30 }, {})
     hostlua.advance(29)
