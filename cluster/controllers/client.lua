@@ -85,25 +85,15 @@ function M.new(server, controller)
     return list
   end
 
-  --- The objects of a kind in a namespace whose labels a selector meets, by name.
-  --- @param fits fun(object: table): boolean what else they have to be like  @param max integer of them, at most
-  --- @return table list, boolean whether there may be more
-  function api.selected(selector, group, version, plural, namespace, fits, max)
-    local res, entries, list = registry:find(group, version, plural), {}, {}
+  --- The objects of a kind in a namespace that have all these labels, by name.
+  function api.labelled(labels, group, version, plural, namespace)
+    local res, list = registry:find(group, version, plural), {}
     store:collection(res.id):each(namespace, nil, function(entry)
-      if label_selector.match(selector, entry.labels) then
-        entries[#entries + 1] = entry
+      if label_selector.match({ matchLabels = labels }, entry.labels) then
+        list[#list + 1] = entry
       end
     end)
-    for _, entry in ipairs(entries) do
-      if #list == max then
-        return list, true
-      end
-      local object = store.object(res, entry)
-      list[#list + 1] = fits(object) and object or nil
-      host.give_way()
-    end
-    return list, false
+    return read_all(res, list)
   end
 
   local peeked = setmetatable({}, { __mode = "k" }) -- entry, which never changes → its object
@@ -186,13 +176,23 @@ function M.new(server, controller)
     return code == 200 and object or nil
   end
 
+  --- Makes `owner` the one owner of an object that is about to be written, and its controller.
+  function api.own(object, owner)
+    object.metadata.ownerReferences = host.json.array { owner_reference(owner) }
+    object.metadata.namespace = owner.metadata.namespace
+  end
+
   --- Creates `object`, controlled by `owner` if one is given.
   function api.create(object, owner)
     if owner then
-      object.metadata.ownerReferences = host.json.array { owner_reference(owner) }
-      object.metadata.namespace = owner.metadata.namespace
+      api.own(object, owner)
     end
     return call("POST", path_for(object), object)
+  end
+
+  --- Writes the whole of an object. One that was read is refused when it has changed since.
+  function api.replace(object)
+    call("PUT", path_for(object, object.metadata.name), object)
   end
 
   --- Changes an object that was read: a merge patch, refused when it is another object by now.

@@ -9,6 +9,7 @@
 ---     ignores = function(entry, previous) … end,      -- whether a change of the object itself is none; nil: never
 ---     watches = function(event) … return keys end,   -- any other change; nil: none of its objects
 ---     reconcile = function(api, object) … end,    -- may return seconds after which to look again
+---     gone = function(api, namespace, name) … end,   -- the same for an object that is gone; nil: nothing is done
 ---   })
 local client = require "cluster.controllers.client"
 local host = require "cluster.host"
@@ -74,15 +75,19 @@ function M.start(server, spec)
     end)
   end
 
-  local function work(key)
+  -- @return seconds after which to look again, or nil
+  local function look(key)
     local namespace, name = key:match "^(.-)/(.*)$"
     local entry = server.store:get(res.id, namespace, name)
-    if not entry then
-      pauses[key] = nil
-      return
+    if entry then
+      return spec.reconcile(api, server.store.object(res, entry))
     end
+    return spec.gone and spec.gone(api, namespace, name)
+  end
+
+  local function work(key)
     local began = host.monotonic()
-    local ok, after = pcall(spec.reconcile, api, server.store.object(res, entry))
+    local ok, after = pcall(look, key)
     rest(key, host.monotonic() - began)
     if ok then
       pauses[key] = nil

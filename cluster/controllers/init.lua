@@ -6,7 +6,8 @@ local M = {}
 
 local NAMES = {
   "deployment", "replicaset", "statefulset", "job", "cronjob", "daemonset", "horizontalpodautoscaler", "flowschema",
-  "disruption", "apiservice", "endpoints", "resourcequota", "certificates", "admissionpolicy",
+  "disruption", "apiservice", "endpoints", "endpointslice", "resourcequota", "certificates",
+  "admissionpolicy",
 }
 
 
