@@ -6,7 +6,7 @@ local M = {}
 
 local NAMES = {
   "deployment", "replicaset", "statefulset", "job", "cronjob", "daemonset", "horizontalpodautoscaler", "flowschema",
-  "disruption", "apiservice", "endpoints", "endpointslice", "resourcequota", "certificates",
+  "disruption", "apiservice", "endpoints", "endpointslice", "endpointslice_mirroring", "resourcequota", "certificates",
   "admissionpolicy",
 }
 
