@@ -1,7 +1,7 @@
 --- Finds the endpoints of a Service in its EndpointSlices.
 ---
 --- Rules: kubernetes/pkg/proxy/topology.go (CategorizeEndpoints): the ready ones; if there are none, those that end and
---- still serve.
+--- still serve. endpointslicecache.go: one that is in several slices counts once.
 local M = {}
 
 local SLICES = "endpointslices.discovery.k8s.io"
@@ -69,13 +69,14 @@ end
 --- @param slices table see M.slices  @param port table of the Service's spec
 --- @return table list of { address =, port = }
 function M.of_port(slices, port)
-  local ready, ending = {}, {}
+  local ready, ending, seen = {}, {}, {}
   for _, slice in ipairs(slices) do
     local number = number_of(slice, port)
     for _, endpoint in ipairs(number and list_of(slice, "endpoints") or {}) do
-      local list = is_ready(endpoint) and ready or still_serves(endpoint) and ending
-      if list then
-        list[#list + 1] = { address = endpoint.addresses[1], port = number }
+      local list, address = is_ready(endpoint) and ready or still_serves(endpoint) and ending, endpoint.addresses[1]
+      local place = address .. ":" .. number
+      if list and not seen[place] then
+        seen[place], list[#list + 1] = true, { address = address, port = number }
       end
     end
   end

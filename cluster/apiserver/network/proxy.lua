@@ -22,7 +22,7 @@ local function known_endpoint(place, client)
     return nil
   end
   for _, endpoint in ipairs(place.endpoints) do
-    if endpoint.address == known.address then
+    if endpoint.address == known.address and endpoint.port == known.port then
       known.at = host.monotonic()
       return endpoint
     end
@@ -37,7 +37,7 @@ local function remember(place, client, endpoint)
   if place.client_count > CLIENTS_MAX then
     place.clients, place.client_count = {}, 1
   end
-  place.clients[client] = { address = endpoint.address, at = host.monotonic() }
+  place.clients[client] = { address = endpoint.address, port = endpoint.port, at = host.monotonic() }
 end
 
 

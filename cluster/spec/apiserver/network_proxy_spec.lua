@@ -128,6 +128,27 @@ describe("In a network of pods' own", function()
     assert.same({ "10.244.0.6:8080" }, targets("10.0.7.7:80", { "10.244.0.8" }))
   end)
 
+  it("a client stays at one number of a port that has several, also where pods share an address", function()
+    start { sessionAffinity = "ClientIP" }
+    local function numbered(name, number, endpoints)
+      local made = slice(endpoints)
+      made.metadata.name, made.ports[1].port = name, number
+      return made
+    end
+    local here, clients = "192.0.2.9", { "10.244.0.8", "10.244.0.9", "10.244.0.8", "10.244.0.9" }
+    cluster:must("POST", SLICES, numbered("old", 8080, { endpoint(here, true) }))
+    cluster:must("POST", SLICES, numbered("new", 9090, { endpoint(here, true) }))
+    cluster:must("POST", SLICES, numbered("twin", 9090, { endpoint(here, true) }))
+    cluster:pass(1)
+    local first = targets("10.0.7.7:80", clients)
+    table.sort(first)
+    assert.same({ here .. ":8080", here .. ":8080", here .. ":9090", here .. ":9090" }, first)
+    assert.same(targets("10.0.7.7:80", clients), targets("10.0.7.7:80", clients))
+    cluster:must("DELETE", SLICES .. "/old")
+    cluster:pass(1)
+    assert.same({ here .. ":9090", here .. ":9090" }, targets("10.0.7.7:80", { "10.244.0.8", "10.244.0.9" }))
+  end)
+
   it("a node port is one of the machine, and a port without endpoints of its name is none", function()
     start {
       type = "NodePort", ports = { { name = "http", port = 80, nodePort = 30080 }, { name = "none", port = 81 } },
