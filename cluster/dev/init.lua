@@ -28,6 +28,7 @@ local function network_of(settings, runtime)
   end
   local network = require("cluster.apiserver.network").new(server, {
     api = settings.network,
+    node = node.address,
     complain = function(pod, message)
       node:event(pod, "Warning", "HostPortConflict", message)
     end,

@@ -4,6 +4,8 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/ip.h>
 #include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -13,6 +15,7 @@
 
 #define POD               "cluster.network.pod"
 #define LISTENER          "cluster.network.listener"
+#define BACKLOG           512
 #define DATAGRAM_MAX      65536
 #define DATAGRAMS_AT_ONCE 64 /* before others have their turn */
 
@@ -202,26 +205,69 @@ ML_RAISES static struct listener *push_new_listener(lua_State *L, const char *na
     return listener;
 }
 
+/* Drops all packets that do not come from that address, before there is a connection: only
+ * processes of this machine are at an address of its own. */
+static bool filter_by_source(int fd, struct in_addr address)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)SKF_NET_OFF + offsetof(struct iphdr, saddr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohl(address.s_addr), 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+        BPF_STMT(BPF_RET | BPF_K, 0),
+    };
+    const struct sock_fprog program = {.len = ML_COUNT(code), .filter = code};
+    return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0;
+}
+
+/* A port at an address of the machine's that others reach, too, for clients on the machine alone.
+ * -1: errno says why. */
+static int listen_for_machine(struct in_addr address, uint16_t port)
+{
+    const struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr = address};
+    const int on = 1;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd >= 0 &&
+        (!filter_by_source(fd, address) ||
+         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0 ||
+         bind(fd, (const struct sockaddr *)&at, sizeof at) < 0 || listen(fd, BACKLOG) < 0))
+        ml_close_fd(&fd);
+    return fd;
+}
+
+/* A listening socket, in the machine's network or in that of pods; -1 with an error. */
+static int open_listener(struct ml_pod_network *network, bool is_machine, struct in_addr address,
+                         uint16_t port, struct ml_err *err)
+{
+    const struct ml_pod_socket spec = {.type = SOCK_STREAM, .address = address, .port = port};
+    char text[INET_ADDRSTRLEN], where[INET_ADDRSTRLEN + 8];
+    int fd = -1;
+    inet_ntop(AF_INET, &address, text, sizeof text);
+    snprintf(where, sizeof where, "%s:%u", text, port);
+    if (!is_machine)
+        return ml_pod_network_socket(network, &spec, &fd, err) < 0 ? -1 : fd;
+    if (ntohl(address.s_addr) >> IN_CLASSA_NSHIFT == IN_LOOPBACKNET)
+        return ml_tcp_listen(where, &fd, err) < 0 ? -1 : fd;
+    fd = listen_for_machine(address, port);
+    if (fd < 0)
+        ml_err_set(err, ML_EIO, "listen on %s: %s", where, strerror(errno));
+    return fd;
+}
+
 /* listen(options) -> listener, or nil and why not. options = { address =, port =, target =
  * function(client) -> address, port | nil, machine = bool } */
 ML_RAISES static int network_listen(lua_State *L)
 {
     struct ml_err err = ML_ERR_INIT;
     luaL_checktype(L, 1, LUA_TTABLE);
-    const char *text = address_field(L);
-    struct in_addr address = check_address(L, text);
+    struct in_addr address = check_address(L, address_field(L));
     uint16_t port = port_field(L, 1);
     struct listener *listener = push_new_listener(L, "target");
     lua_getfield(L, 1, "machine");
     bool is_machine = lua_toboolean(L, -1);
     lua_pop(L, 1);
-    const struct ml_pod_socket spec = {.type = SOCK_STREAM, .address = address, .port = port};
-    char where[INET_ADDRSTRLEN + 8];
-    snprintf(where, sizeof where, "%s:%u", text, port);
-    int fd = -1;
-    int r = is_machine ? ml_tcp_listen(where, &fd, &err)
-                       : ml_pod_network_socket(listener->network, &spec, &fd, &err);
-    if (r < 0)
+    int fd = open_listener(listener->network, is_machine, address, port, &err);
+    if (fd < 0)
         return binding_push_error(L, err.message);
     listener->connections = ml_relay_listen(network_of(L)->relay, fd, find_target, listener);
     binding_hold(L, listener);

@@ -32,7 +32,7 @@ function network.pod(address) end
 --- Accepts TCP connections, and passes each on to where `target` says; nil: it is reset. An address of
 --- pods or of Services is reached in their network, any other from the machine.
 ---@param options { address: string, port: integer, target: fun(client: string): string?, integer?, machine?: boolean }
----  machine: listens in the machine's network, not in that of pods
+---  machine: listens in the machine's network, not in that of pods, for clients on the machine alone
 ---@return cluster.network.Listener|nil, string? message
 function network.listen(options) end
 

@@ -243,6 +243,29 @@ describe("moonloop dev with a network of pods' own", function()
     server:stop()
   end)
 
+  it_isolated("serves node ports at the node's address, for pods and this machine", function()
+    server = dev.start(OWN)
+    server:must("POST", CORE .. "/services", service("web", 70, { type = "NodePort" }))
+    server:must("POST", PODS, server_pod("web", 8080))
+    till_ready "web"
+    till_endpoints("web", 1)
+    local address = server:get("/api/v1/nodes").items[1].status.addresses[1].address
+    local node_port = math.tointeger(server:get(CORE .. "/services/web").spec.ports[1].nodePort)
+    local client = assert(socket.connect(address, node_port))
+    client:settimeout(5)
+    assert.equal("I am web", client:receive())
+    client:close()
+    if address ~= "127.0.0.1" then -- which is the pod's own
+      local stranger = socket.tcp()
+      stranger:settimeout(0.3)
+      assert(stranger:bind("127.0.0.1", 0))
+      assert.equal("timeout", select(2, stranger:connect(address, node_port)))
+      stranger:close()
+      assert.same({ "I am web\tat once" }, ask("client", address .. ":" .. node_port))
+    end
+    server:stop()
+  end)
+
   it_isolated("cuts connections to a pod that is killed, and its port is free again", function()
     server = dev.start(OWN)
     local port = free_ports(1)

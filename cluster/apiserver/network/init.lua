@@ -23,11 +23,13 @@ local LINGER_SECONDS = 3
 --- @param server table the API server
 --- @param options table
 ---   api       { address =, port = } where it listens on the machine
+---   node      the address of the node, one of the machine's
 ---   complain  function(pod, message): something that the pod asks for cannot be had
 function M.new(server, options)
   return setmetatable({
     server = server,
     api = options.api,
+    node = options.node,
     addresses = pod_ip_allocator.new(),
     ports = machine_ports.new(options.complain),
     pods = {}, -- by uid: { address =, namespace = or nil }
@@ -166,7 +168,7 @@ function M:start()
     end
     return address, port
   end
-  proxy.start(self.server, translate)
+  proxy.start(self.server, translate, self.node)
   local listener, why = serve_names(self.server)
   if listener then
     listener, why = network.listen {

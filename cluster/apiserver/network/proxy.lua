@@ -1,7 +1,7 @@
 --- Addresses of Services: connections to them go to their endpoints, in turn.
 ---
 --- Listens at a Service's address as long as it has an endpoint; else the kernel refuses connections at once. A node
---- port is served on 127.0.0.1 of the machine. TCP only.
+--- port is served at the node's address, where pods reach it too, and on 127.0.0.1 of the machine. TCP only.
 ---
 --- Rules: kubernetes/pkg/proxy.
 local endpoints = require "cluster.apiserver.network.endpoints"
@@ -11,6 +11,7 @@ local network = require "cluster.network"
 local M = {}
 M.__index = M
 
+local LOOPBACK = "127.0.0.1"
 local AFFINITY_SECONDS = 10800
 local CLIENTS_MAX = 1000 -- that a port remembers
 
@@ -70,17 +71,17 @@ end
 
 
 -- The addresses where a Service needs a listener: "ADDRESS:PORT" → { address, port, machine, endpoints }.
-local function wanted_by(server, service)
-  local wanted, spec = {}, service.spec
-  local slices = has_address(spec) and endpoints.slices(server, service.metadata.namespace, service.metadata.name) or {}
+local function wanted_by(self, service)
+  local wanted, spec, meta = {}, service.spec, service.metadata
+  local slices = has_address(spec) and endpoints.slices(self.server, meta.namespace, meta.name) or {}
   for _, port in ipairs(#slices > 0 and spec.ports or {}) do
     local list = (port.protocol or "TCP") == "TCP" and endpoints.of_port(slices, port) or {}
     if #list > 0 then
       wanted[spec.clusterIP .. ":" .. port.port] = { address = spec.clusterIP, port = port.port, endpoints = list }
     end
-    if #list > 0 and (port.nodePort or 0) > 0 then
-      wanted["127.0.0.1:" .. port.nodePort] = {
-        address = "127.0.0.1", port = port.nodePort, endpoints = list, machine = true,
+    for _, address in ipairs(#list > 0 and (port.nodePort or 0) > 0 and { LOOPBACK, self.node } or {}) do
+      wanted[address .. ":" .. port.nodePort] = {
+        address = address, port = port.nodePort, endpoints = list, machine = true,
       }
     end
   end
@@ -110,7 +111,7 @@ end
 local function sync_service(self, namespace, name)
   local entry = self.server.store:get(self.services.id, namespace, name)
   local service = entry and self.server.store.object(self.services, entry)
-  local wanted = service and wanted_by(self.server, service) or {}
+  local wanted = service and wanted_by(self, service) or {}
   local key = namespace .. "/" .. name
   local places = self.places[key] or {}
   for where, place in pairs(places) do
@@ -148,10 +149,12 @@ end
 
 --- Serves all Services, those there are and those to come.
 --- @param translate function(address, port) -> address, port: where an endpoint can be reached
-function M.start(server, translate)
+--- @param node string the address of the node, one of the machine's
+function M.start(server, translate, node)
   local self = setmetatable({
     server = server,
     translate = translate,
+    node = node,
     services = server.registry:by_kind("", "v1", "Service"),
     places = {}, -- by "NAMESPACE/NAME": what is listened at, as in wanted_by
     waiting = {},

@@ -84,7 +84,7 @@ describe("In a network of pods' own", function()
     cluster:must("POST", CORE .. "/services", { metadata = { name = "web" }, spec = spec })
     proxy.start(cluster.server, function(address, port)
       return address, port
-    end)
+    end, "192.0.2.1")
     cluster:pass(1)
   end
 
@@ -149,13 +149,14 @@ describe("In a network of pods' own", function()
     assert.same({ here .. ":9090", here .. ":9090" }, targets("10.0.7.7:80", { "10.244.0.8", "10.244.0.9" }))
   end)
 
-  it("a node port is one of the machine, and a port without endpoints of its name is none", function()
+  it("a node port is one of the machine, at the node's address too; a port without endpoints is none", function()
     start {
       type = "NodePort", ports = { { name = "http", port = 80, nodePort = 30080 }, { name = "none", port = 81 } },
     }
     cluster:must("POST", SLICES, slice { endpoint("10.244.0.5", true) })
     cluster:pass(1)
-    assert.same({ "10.0.7.7:80", "127.0.0.1:30080 of the machine" }, places())
+    assert.same({ "10.0.7.7:80", "127.0.0.1:30080 of the machine", "192.0.2.1:30080 of the machine" }, places())
+    assert.same({ "10.244.0.5:8080" }, targets("192.0.2.1:30080", { "192.0.2.1" }))
   end)
 
   it("a port that is taken is tried again when the Service changes", function()
