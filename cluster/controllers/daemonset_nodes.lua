@@ -3,6 +3,7 @@
 --- Rules: kubernetes/pkg/controller/daemon/daemon_controller.go (NodeShouldRunDaemonPod),
 --- pkg/controller/daemon/util/daemonset_util.go, component-helpers/scheduling/corev1/nodeaffinity.
 local host = require "cluster.host"
+local taints = require "cluster.taints"
 
 local M = {}
 
@@ -87,13 +88,6 @@ local function affinity_fits(spec, node)
 end
 
 
-local function tolerates(toleration, taint)
-  return (not toleration.effect or toleration.effect == taint.effect)
-    and (not toleration.key or toleration.key == taint.key)
-    and (toleration.operator == "Exists" or (toleration.value or "") == (taint.value or ""))
-end
-
-
 -- Adds the tolerations that pods of DaemonSets have.
 local function add_tolerations(spec)
   local list, wanted = spec.tolerations or host.json.array {}, { table.unpack(TOLERATED) }
@@ -129,10 +123,7 @@ function M.fits(spec, node)
   local own, run, stay = { tolerations = spec.tolerations and host.json.copy(spec.tolerations) }, true, true
   add_tolerations(own)
   for _, taint in ipairs(node.spec.taints or NONE) do
-    local tolerated = taint.effect == "PreferNoSchedule"
-    for _, toleration in ipairs(own.tolerations) do
-      tolerated = tolerated or tolerates(toleration, taint)
-    end
+    local tolerated = taint.effect == "PreferNoSchedule" or taints.toleration_of(own.tolerations, taint) ~= nil
     run = run and tolerated
     stay = stay and (tolerated or taint.effect ~= "NoExecute")
   end

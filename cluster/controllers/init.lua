@@ -7,7 +7,7 @@ local M = {}
 local NAMES = {
   "deployment", "replicaset", "statefulset", "job", "cronjob", "daemonset", "horizontalpodautoscaler", "flowschema",
   "disruption", "apiservice", "endpoints", "endpointslice", "endpointslice_mirroring", "resourcequota", "certificates",
-  "admissionpolicy",
+  "admissionpolicy", "tainteviction",
 }
 
 

@@ -1,8 +1,9 @@
 --- Why the one node does not take a pod, as a scheduler says it.
 ---
---- Rules: kubernetes/pkg/scheduler/framework/plugins/{nodeunschedulable,nodeaffinity,nodeports,volumebinding}, in this
---- order.
+--- Rules: kubernetes/pkg/scheduler/framework/plugins/{nodeunschedulable,tainttoleration,nodeaffinity,nodeports,
+--- volumebinding}, in this order.
 local store = require "cluster.apiserver.store"
+local taints = require "cluster.taints"
 
 local M = {}
 
@@ -10,7 +11,8 @@ local M = {}
 M.PORTS, M.NO_PORTS = "NodePorts", "node(s) didn't have free ports for the requested pod ports"
 
 local PODS = { api_version = "v1", kind = "Pod" }
-local CORDON = "node.kubernetes.io/unschedulable"
+local CORDON = { key = "node.kubernetes.io/unschedulable", effect = "NoSchedule" }
+local KEEPS_AWAY = { NoSchedule = true, NoExecute = true }
 local ANY = { [""] = true, ["0.0.0.0"] = true, ["::"] = true }
 local ENDED = { Succeeded = true, Failed = true }
 
@@ -25,15 +27,13 @@ local function labels_match(wanted, labels)
 end
 
 
-local function tolerates_cordon(pod)
-  for _, toleration in ipairs(pod.spec.tolerations or {}) do
-    local is_meant = not toleration.key or toleration.key == CORDON
-    local holds = toleration.operator == "Exists" or not toleration.value
-    if is_meant and holds and (toleration.effect or "NoSchedule") == "NoSchedule" then
-      return true
+local function tolerates_all(pod, node)
+  for _, taint in ipairs(taints.with_effect(node.spec.taints, KEEPS_AWAY)) do
+    if not taints.toleration_of(pod.spec.tolerations, taint) then
+      return false
     end
   end
-  return false
+  return true
 end
 
 
@@ -139,8 +139,10 @@ end
 
 local function problem(kubelet, pod)
   local node = kubelet.read("Node", nil, kubelet.name) or { metadata = {}, spec = {} }
-  if node.spec.unschedulable and not tolerates_cordon(pod) then
+  if node.spec.unschedulable and not taints.toleration_of(pod.spec.tolerations, CORDON) then
     return "1 node(s) were unschedulable"
+  elseif not tolerates_all(pod, node) then
+    return "1 node(s) had untolerated taint(s)"
   elseif not labels_match(pod.spec.nodeSelector, node.metadata.labels or {}) then
     return "1 node(s) didn't match Pod's node affinity/selector"
   elseif kubelet.pod_capacity:is_full() then
