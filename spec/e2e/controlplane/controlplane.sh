@@ -227,7 +227,7 @@ launch_component() {
       --kubeconfig="$dir/kube-controller-manager.kubeconfig" --secure-port=0 --leader-elect=false \
       --kube-api-qps=2000 --kube-api-burst=4000 --root-ca-file="$dir/ca.crt" \
       --cluster-signing-cert-file="$dir/ca.crt" --cluster-signing-key-file="$dir/ca.key" \
-      --controllers=garbage-collector-controller,namespace-controller,serviceaccount-controller,root-ca-certificate-publisher-controller,statefulset-controller,deployment-controller,replicaset-controller,resourcequota-controller,validatingadmissionpolicy-status-controller,certificatesigningrequest-approving-controller,certificatesigningrequest-signing-controller,certificatesigningrequest-cleaner-controller
+      --controllers=garbage-collector-controller,namespace-controller,serviceaccount-controller,root-ca-certificate-publisher-controller,statefulset-controller,deployment-controller,replicaset-controller,resourcequota-controller,validatingadmissionpolicy-status-controller,certificatesigningrequest-approving-controller,certificatesigningrequest-signing-controller,certificatesigningrequest-cleaner-controller,endpoints-controller,endpointslice-controller,endpointslice-mirroring-controller,taint-eviction-controller
     ;;
   kubelet)
     launch kubelet kubelet --kubeconfig="$dir/kubelet.kubeconfig" --run-for="${CONTROLPLANE_RUN_FOR:-0s}"
