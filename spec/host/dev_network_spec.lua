@@ -243,6 +243,41 @@ describe("moonloop dev with a network of pods' own", function()
     server:stop()
   end)
 
+  it_isolated("finds pods at the numbers that a named port has in them, and Endpoints that somebody wrote", function()
+    server = dev.start(OWN)
+    local new = server_pod("new", 9090)
+    new.metadata.labels.app = "old"
+    local sticky = service("sticky", 70, { selector = { app = "old" }, sessionAffinity = "ClientIP" })
+    for _, made in ipairs { service("old", 70), sticky } do
+      server:must("POST", CORE .. "/services", made)
+    end
+    server:must("POST", PODS, server_pod("old", 8080))
+    server:must("POST", PODS, new)
+    till_ready "old"
+    local address = till_ready("new").podIP
+    server:must("POST", CORE .. "/services", {
+      metadata = { name = "byhand" }, spec = { ports = { { name = "main", port = 70 } } },
+    })
+    server:must("POST", CORE .. "/endpoints", { metadata = { name = "byhand" }, subsets = {
+      { addresses = { { ip = address } }, ports = { { name = "main", port = 9090 } } },
+    } })
+    wait.till("slices", 15, function()
+      local ready = 0
+      for _, slice in ipairs(server:get("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices").items) do
+        local is_own = slice.metadata.labels["kubernetes.io/service-name"] ~= "kubernetes"
+        ready = ready + (is_own and type(slice.endpoints) == "table" and #slice.endpoints or 0)
+      end
+      return ready == 5
+    end)
+    local answers = ask("client", "old:70", "old:70", "sticky:70", "sticky:70", "sticky:70", "byhand:70")
+    assert.equal("I am new\tat once", table.remove(answers))
+    assert.equal(answers[4], answers[5])
+    assert.equal(answers[3], answers[4])
+    table.sort(answers)
+    assert.same({ "I am new\tat once", "I am old\tat once" }, { answers[1], answers[5] })
+    server:stop()
+  end)
+
   it_isolated("serves node ports at the node's address, for pods and this machine", function()
     server = dev.start(OWN)
     server:must("POST", CORE .. "/services", service("web", 70, { type = "NodePort" }))
