@@ -4,6 +4,7 @@
 --- A webhook is { config = its clientConfig, seconds = how long to wait for it }; its client is kept in it, with its
 --- connections. A request that posts waits on its Lua thread, and others are served meanwhile.
 --- Rules and wordings: apiserver/pkg/util/webhook/client.go, client-go/rest/request.go, apimachinery/pkg/api/errors.
+local clean_path = require "cluster.apiserver.clean_path"
 local endpoints = require "cluster.apiserver.network.endpoints"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
@@ -100,12 +101,12 @@ local function target(hook, server)
   if config.url then
     local name = config.url:match "^%w+://([^/]*)" -- validation leaves neither a user nor a query
     local place = name:find ":%d+$" and name or name .. ":443"
-    local url = config.url .. query
+    local start, path = config.url:match "^(%w+://[^/]*)(.*)$"
+    local url = start .. clean_path("/" .. path) .. query
     return { printed_url = url, url = url, place = place }
   end
   local service = config.service
-  local path = service.path or ""
-  path = (path:sub(1, 1) == "/" and path or "/" .. path) .. query
+  local path = clean_path("/" .. (service.path or "")) .. query
   local name = ("%s.%s.svc:%d"):format(service.name, service.namespace, service.port)
   local place, why = place_of(server, service)
   return {

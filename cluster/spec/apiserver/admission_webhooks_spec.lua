@@ -168,6 +168,18 @@ describe("a webhook", function()
     assert.equal(1, #asked)
   end)
 
+  for given, called in pairs {
+    ["https://127.0.0.1:1//check"] = "https://127.0.0.1:1/check?timeout=10s",
+    ["https://127.0.0.1:1/a/../check/"] = "https://127.0.0.1:1/check?timeout=10s",
+    ["https://127.0.0.1:1"] = "https://127.0.0.1:1/?timeout=10s",
+  } do
+    it("has its path cleaned: " .. given, function()
+      testwebhooks.configure(server, "validating", { clientConfig = { url = given } })
+      server:configmap "a"
+      assert.equal(called, asked[1].url)
+    end)
+  end
+
   it("is reached at a place behind its Service", function()
     server:must("POST", "/api/v1/namespaces/default/services", { metadata = { name = "hooks" },
       spec = { ports = { { name = "web", port = 443 } } } })
