@@ -12,6 +12,7 @@
 ---   paths                  path → handlers, for requests that are not about a resource
 ---   kubelets               name of a node → function(request, reply, path) that answers for its kubelet
 ---   has_real_pods          whether something can listen in pods; see proxy/
+---   has_accounts           whether pods get a service account; see settings.accounts
 ---   events(fn), audit(fn)  adds a listener for changes, and for requests
 ---
 --- Besides the fields of a resource description (registry.lua), these hooks of its `strategy` are called:
@@ -156,7 +157,9 @@ end
 --- @param ca string PEM
 function Server:publish_authority(ca)
   self.settings.ca = ca
-  service_accounts.ensure_all(self)
+  if self.has_accounts then
+    service_accounts.ensure_all(self)
+  end
   authentication_trust.ensure(self)
 end
 
@@ -217,9 +220,9 @@ end
 ---   tokens         token → user, for requests with a bearer token; nil: everybody is the administrator
 ---   token_key      what tokens of service accounts are signed with; a new key when not given
 ---   history        changes of a resource that are remembered for watches, 10,000 when not given
----   collect        false: no garbage collection by owner, no deletion of what is in a namespace, events that stay
----   accounts       false: no service account and no kube-root-ca.crt in each namespace, and no ConfigMap
----                  extension-apiserver-authentication
+---   controllers    false: nothing that kube-controller-manager does. Deleted owners leave their dependents, deleted
+---                  namespaces and volumes keep their finalizers, and accounts is false, too
+---   accounts       false: no service account and no kube-root-ca.crt in each namespace; pods need no account
 ---   ca             PEM text of the authority, for kube-root-ca.crt and extension-apiserver-authentication
 ---   resources      a list of resource descriptions instead of the built-in ones
 ---   restored_state { records, revision }: what Store:dump returned of another server, to start from
@@ -229,6 +232,7 @@ function M.new(settings)
   local self = setmetatable({
     settings = settings, administrator = ADMINISTRATOR, quota = quota, listeners = {}, subresources = {}, paths = {},
     kubelets = {}, registry = registry.new(), store = store.new { history = settings.history },
+    has_accounts = settings.accounts ~= false and settings.controllers ~= false,
   }, Server)
   open_journal(self)
   self.hub = hub.new(self.store)
@@ -241,15 +245,15 @@ function M.new(settings)
   self.auth:start()
   bootstrap_objects.ensure(self)
   addresses.start(self)
-  if settings.collect ~= false then
+  expiry.start(self)
+  if settings.controllers ~= false then
     garbage_collector.new(self):start()
-    expiry.start(self)
     protection.start(self)
   end
-  if settings.accounts ~= false then
+  if self.has_accounts then
     service_accounts.start(self)
-    authentication_trust.start(self)
   end
+  authentication_trust.start(self)
   self.store:compact(self.store.revision)
   if self.journal then
     self.journal:attach(self.store)

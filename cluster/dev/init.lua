@@ -102,7 +102,11 @@ function M.start(settings)
   ensure_own_service()
   server.auth:show_roles()
   local folders = volumes_of(settings)
-  controllers.start(server, folders)
+  if server.settings.controllers == false then
+    controllers.start_of_server(server)
+  else
+    controllers.start(server, folders)
+  end
   if settings.pods ~= "none" then
     node = kubelet.new(server, kubelet_options(settings, folders))
     node:start()

@@ -59,6 +59,7 @@ static int check_word(const char *option, const char *word, const char *const *w
 
 static int check_words(const struct ml_dev_opts *opts, struct ml_err *err)
 {
+    static const char *const controllers[] = {"all", "none", NULL};
     static const char *const pods[] = {"process", "fake", "none", NULL};
     static const char *const modes[] = {"AlwaysAllow", "RBAC", NULL};
     static const char *const networks[] = {"own", "host", NULL};
@@ -66,7 +67,8 @@ static int check_words(const struct ml_dev_opts *opts, struct ml_err *err)
     if (opts->log_level && !ml_log_level_parse(opts->log_level, &level))
         return ml_err_set(err, ML_EINVALID, "--log-level %s: expected debug, info, warn or error",
                           opts->log_level);
-    if (check_word("--pods", opts->pods, pods, "process, fake or none", err) < 0 ||
+    if (check_word("--controllers", opts->controllers, controllers, "all or none", err) < 0 ||
+        check_word("--pods", opts->pods, pods, "process, fake or none", err) < 0 ||
         check_word("--authorization-mode", opts->authorization, modes, "AlwaysAllow or RBAC", err) <
             0)
         return ML_EINVALID;
@@ -79,9 +81,22 @@ static bool is_at_home(const struct ml_dev_opts *opts)
     return !opts->bind_address || ml_str_starts(ml_str_of(opts->bind_address), "127.");
 }
 
+static bool has_controllers(const struct ml_dev_opts *opts)
+{
+    return !opts->controllers || strcmp(opts->controllers, "all") == 0;
+}
+
+/* How pods run: without controllers they do not, unless somebody asks for it. */
+static const char *pods_of(const struct ml_dev_opts *opts)
+{
+    if (opts->pods)
+        return opts->pods;
+    return has_controllers(opts) ? "process" : "none";
+}
+
 static bool has_processes(const struct ml_dev_opts *opts)
 {
-    return !opts->pods || strcmp(opts->pods, "process") == 0;
+    return strcmp(pods_of(opts), "process") == 0;
 }
 
 /* Pods get no network of their own, though nobody has said so. */
@@ -674,6 +689,7 @@ static int make_dev_server(struct ml_dev *self)
     ml_json_writer_init(&writer, &settings);
     ml_json_begin_object(&writer);
     ml_json_put_string(&writer, "authorization", ml_str_of(rbac ? "rbac" : "always"));
+    ml_json_put_bool(&writer, "controllers", has_controllers(&self->opts));
     if (self->opts.data)
         ml_json_put_string(&writer, "data", ml_str_of(self->opts.data));
     ml_json_put_raw(&writer, "tokens", ml_str_of(tokens));
@@ -752,7 +768,7 @@ static int start_dev_cluster(struct ml_dev *self)
     struct ml_json_writer writer;
     ml_json_writer_init(&writer, &settings);
     ml_json_begin_object(&writer);
-    ml_json_put_string(&writer, "pods", ml_str_of(self->opts.pods ? self->opts.pods : "process"));
+    ml_json_put_string(&writer, "pods", ml_str_of(pods_of(&self->opts)));
     ml_json_put_int(&writer, "max_pods", max_pods_of(&self->opts));
     ml_json_put_string(&writer, "directory", ml_str_of(self->folder.path));
     ml_json_put_string(&writer, "ca", ml_str_of(ml_embedded_http_ca(self->http)));

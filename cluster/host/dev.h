@@ -17,7 +17,8 @@ struct ml_dev_opts {
     const char *bind_address;      /* "127.0.0.1:0"; loopback only */
     const char *kubeconfig;        /* where to write it; NULL: in a folder of its own */
     const char *data;              /* keep state in this folder; NULL: nowhere */
-    const char *pods;              /* "process" (default), "fake", "none" */
+    const char *pods;              /* "process", "fake", "none"; NULL: as `controllers` says */
+    const char *controllers;       /* "all" (default), "none": an API server alone, with no pods */
     const char *max_pods;          /* how many the node takes at once; NULL: 110 */
     const char *const *images;     /* "NAME=PROGRAM[:PATH] ARG…": programs of images */
     const char *pod_network;       /* "own" (default): pod_network.h; "host": the machine's */

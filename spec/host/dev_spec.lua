@@ -319,6 +319,23 @@ describe("moonloop dev", function()
     assert.equal(0, server:stop())
   end)
 
+  it("is an API server alone where nobody wants controllers, for which scripts work as well", function()
+    server = dev.start { "--controllers", "none", "--scripts", folder { ["marks.lua"] = MARKS } }
+    server:must("POST", CONFIGMAPS, { metadata = { name = "marked" } })
+    till_has(server, CONFIGMAPS .. "/marked", { ["data.seen"] = "yes" })
+    assert.equal(1, #server:get(CONFIGMAPS).items)
+    assert.equal(0, #server:get("/api/v1/serviceaccounts").items)
+    assert.equal(0, #server:get("/api/v1/nodes").items)
+    assert.equal(0, server:stop())
+  end)
+
+  it("runs pods without controllers for those who ask for it", function()
+    server = dev.start { "--controllers", "none", "--pods", "fake" }
+    server:must("POST", PODS, pod("a", { "true" }))
+    till_has(server, PODS .. "/a", { ["status.phase"] = "Succeeded" })
+    assert.equal(0, server:stop())
+  end)
+
   it("prints a path of the kubeconfig that is good in any folder", function()
     local place = shell.must("realpath -ms --relative-to=. " .. shell.quote(shell.path "kubeconfig")):match "[^\n]+"
     assert.not_equal("/", place:sub(1, 1))
@@ -331,6 +348,7 @@ describe("moonloop dev", function()
     local MISTAKES = {
       { "an address that is not loopback", { "--bind-address", "0.0.0.0:0" }, "only loopback is served" },
       { "an address that is none", { "--bind-address", "127.0.0.1" }, "" },
+      { "unknown controllers", { "--controllers", "some" }, "--controllers some: expected all or none" },
       { "an unknown way to run pods", { "--pods", "docker" }, "expected process, fake or none" },
       { "an unknown way to authorize", { "--authorization-mode", "ABAC" }, "expected AlwaysAllow or RBAC" },
       { "an unknown level", { "--log-level", "loud" }, "expected debug, info, warn or error" },

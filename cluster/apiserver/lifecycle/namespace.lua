@@ -205,7 +205,7 @@ local function on_change(self, event)
 end
 
 
---- Makes the namespaces that are always there, and sees to those that are to go.
+--- Makes the namespaces that are always there, and, with controllers, sees to those that are to go.
 function M:start()
   local server = self.server
   local res = server.registry:find("", "v1", "namespaces")
@@ -217,7 +217,7 @@ function M:start()
       server:call("POST", "/api/v1/namespaces", { metadata = { name = name } }, API_SERVER)
     end
   end
-  if server.settings.collect ~= false then
+  if server.settings.controllers ~= false then
     server.store:subscribe(function(event) on_change(self, event) end)
     server.store:collection("namespaces"):each(nil, nil, function(entry)
       if entry.deleting then

@@ -92,7 +92,7 @@ describe("pods", function()
 
   it("need no account where there are none", function()
     world = testserver.new { accounts = false }
-    assert.equal("default", world:must("POST", PODS, pod "a").spec.serviceAccountName)
+    assert.is_nil(world:must("POST", PODS, pod "a").spec.serviceAccountName)
   end)
 
   it("change their generation with their spec", function()

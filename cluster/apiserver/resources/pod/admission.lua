@@ -95,12 +95,12 @@ end
 
 -- @return table|nil failure
 local function set_account(pod, ctx)
+  if not ctx.server.has_accounts then
+    return nil
+  end
   local spec = pod.spec
   local name = spec.serviceAccountName or "default"
   spec.serviceAccountName, spec.serviceAccount = name, name
-  if ctx.server.settings.accounts == false then
-    return nil
-  end
   local account = find_account(ctx, name)
   if not account then
     return status.forbidden(ctx.request.res, classes_of.shown_name(pod.metadata),
