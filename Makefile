@@ -9,7 +9,7 @@ MAKEFLAGS += --no-print-directory
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build asan hostlua demo run test distros faults attacks stress mutants e2e conformance conformance-suite lint bench fuzz kinds yaml-table cron-instants script-api house deploy-manifests install uninstall deploy deploy-scripts undeploy docker-build format clean
+.PHONY: help deps build asan hostlua demo run test distros faults attacks stress mutants e2e conformance conformance-suite controller-runtime lint bench fuzz kinds yaml-table cron-instants script-api house deploy-manifests install uninstall deploy deploy-scripts undeploy docker-build format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +76,10 @@ conformance: hostlua ## send a real control plane and the embedded server the sa
 conformance-suite: build ## run Kubernetes' own tests against moonloop dev (ARGS=fast, or parts of names)
 	@tools/deps.sh lua
 	@cluster/spec/kubernetes/run.sh $(ARGS)
+
+controller-runtime: build ## run controller-runtime's own tests against moonloop dev --controllers none (ARGS="client cache")
+	@tools/deps.sh lua
+	@cluster/spec/controller-runtime/run.sh $(ARGS)
 
 lint: ## run clang-format, cppcheck, luacheck, shellcheck, and the checks of layers and of the script API
 	@tools/deps.sh build test lint

@@ -46,6 +46,7 @@ elsewhere() {
     spec/e2e/*) instead="make e2e ARGS=$1" ;;
     cluster/spec/conformance/scenarios/*) instead="make conformance ARGS=$(sed 's,^cluster/spec/conformance/scenarios/,,; s,\.txt$,,' <<<"$1")" ;;
     cluster/spec/conformance*) instead="make conformance" ;;
+    cluster/spec/controller-runtime*) instead="make controller-runtime" ;;
     cluster/spec/kubernetes*) instead="make conformance-suite" ;;
     spec/mutants/*) instead="make mutants ARGS=$(basename "$1" .patch)" ;;
     spec/fuzz/fuzz_*) instead="make fuzz ARGS=$(basename "$1" .c | sed 's/^fuzz_//')" ;;
