@@ -5,7 +5,7 @@
 
 struct dev {
     struct ml_dev_opts opts;
-    struct ml_option_list scripts, manifests, namespaces, images, allowed;
+    struct ml_option_list scripts, manifests, namespaces, images, allowed, logs;
 };
 
 static const struct ml_option options[] = {
@@ -46,6 +46,10 @@ static const struct ml_option options[] = {
      offsetof(struct dev, opts.authorization)},
     {"--audit-log", "FILE", "a line of JSON for each request", ML_OPTION_TEXT,
      offsetof(struct dev, opts.audit_log)},
+    {"--logs", "NAME",
+     "print all output of pods whose names begin so, or of all; none: of no others (repeat); "
+     "default: the first lines of each container",
+     ML_OPTION_LIST, offsetof(struct dev, logs)},
     {"--log-level", "LEVEL", "debug, info (default), warn, error", ML_OPTION_TEXT,
      offsetof(struct dev, opts.log_level)},
 };
@@ -59,6 +63,7 @@ static int run(void *values, char **argv, struct ml_err *err)
     dev->opts.namespaces = dev->namespaces.values;
     dev->opts.images = dev->images.values;
     dev->opts.allow_http = dev->allowed.values;
+    dev->opts.logs = dev->logs.values;
     return ml_dev_run(&dev->opts, err);
 }
 

@@ -1,6 +1,7 @@
 --- Prints on standard output what happens to objects, one line for each relevant change: phases, conditions, deletions,
---- warnings, and what containers print.
+--- warnings, the first lines that containers print, and what scripts make and delete.
 local host = require "cluster.host"
+local line_limits = require "cluster.dev.line_limits"
 
 local M = {}
 
@@ -10,12 +11,18 @@ local BUILT_IN = { ["pods"] = true, ["jobs.batch"] = true, ["deployments.apps"] 
 -- The conditions that say most of a kind without phase; the first that there is counts.
 local CONDITION_TYPES = { "Ready", "Available", "Complete", "Failed", "Reconciled" }
 
-local LINES_MAX = 100 -- of one container in a second
+-- Scripts have managers of these names, see ML_MANAGER_PREFIX in host/script/script.h.
+local SCRIPT = '"manager":"moonloop-'
+
+local FIRST_LINES = 10 -- of a container, unless --logs asks for more
+local LINES_MAX = 1000 -- of a container in a second, if --logs asks for it
+local KIND_LINES_MAX = 50 -- about objects of one kind in a second
 -- Bytes of what is printed in one line; kubectl shows all of it.
 local NAME_MAX, TEXT_MAX, PROBLEM_MAX = 600, 1000, 4000
 
 local last_texts = {} -- uid → what was printed last
-local container_lines = {} -- container → { lines = integer } of this second
+local limits = line_limits.new()
+local asked_logs = {} -- beginnings of names; "all", "none"
 
 
 -- At most so much of a text, and how much is left out.
@@ -31,12 +38,15 @@ local function cut(text, max)
 end
 
 
--- Prints one line; texts of objects, manifests and containers cannot begin another one.
+--- Prints one line; texts of objects, manifests and containers cannot begin another one.
 local function print_line(what, text)
   local time = host.timestamp():match "T(.*)Z"
   io.stdout:write(("%s  %-28s %s\n"):format(time, cut(what, NAME_MAX), cut(text, TEXT_MAX)))
   io.stdout:flush()
 end
+
+
+M.print_line = print_line
 
 
 local function name_of(res, object)
@@ -46,9 +56,20 @@ local function name_of(res, object)
 end
 
 
+-- Prints a line about an object, unless there are too many about its kind.
+local function print_object(res, object, text)
+  local has_room = limits:in_second(res.id, KIND_LINES_MAX, function(count)
+    print_line(res.plural, ("… %d lines more; see kubectl get %s"):format(count, res.plural))
+  end)
+  if has_room then
+    print_line(name_of(res, object), text)
+  end
+end
+
+
 --- An object was applied. @param verdict string "created", "configured" or "unchanged"
 function M.print_applied(res, object, verdict)
-  print_line(name_of(res, object), verdict)
+  print_object(res, object, verdict)
 end
 
 
@@ -58,29 +79,37 @@ function M.problem(where, message)
 end
 
 
--- Counts a line of `what`. @return boolean whether it is to be printed; for those that are not, their number is printed
--- once a second
-local function has_room(what)
-  local second = container_lines[what]
-  if not second then
-    second = { lines = 0 }
-    container_lines[what] = second
-    host.after(1, function()
-      container_lines[what] = nil
-      if second.lines > LINES_MAX then
-        print_line(what, ("| … %d lines more; see kubectl logs"):format(second.lines - LINES_MAX))
-      end
-    end)
+-- How much of a pod's output is printed. @return string "all", "none" or "first"
+local function how_much(pod)
+  local rest = "first"
+  for _, name in ipairs(asked_logs) do
+    if name == "none" then
+      rest = "none"
+    elseif name == "all" or pod.metadata.name:sub(1, #name) == name then
+      return "all"
+    end
   end
-  second.lines = second.lines + 1
-  return second.lines <= LINES_MAX
+  return rest
+end
+
+
+-- Counts a line of a container. @return boolean whether to print it
+local function has_room(pod, container, say)
+  local much, uid = how_much(pod), pod.metadata.uid
+  if much == "all" then
+    return limits:in_second(uid .. "/" .. container, LINES_MAX, say)
+  end
+  return much == "first" and limits:at_first(uid, container, FIRST_LINES, say)
 end
 
 
 --- A container printed a line.
 function M.container_line(pod, container, line)
   local what = #pod.spec.containers == 1 and pod.metadata.name or pod.metadata.name .. "/" .. container
-  if has_room(what) then
+  local is_printed = has_room(pod, container, function(count)
+    print_line(what, ("| … %d lines more; see kubectl logs"):format(count))
+  end)
+  if is_printed then
     print_line(what, "| " .. line:match "^%S+ %u (.*)\n$")
   end
 end
@@ -162,9 +191,32 @@ end
 
 local function print_warning(object)
   local about = object.involvedObject
-  if object.type == "Warning" and about then
+  local has_place = object.type == "Warning" and about and limits:in_second("events", KIND_LINES_MAX, function(count)
+    print_line("events", ("! … %d warnings more; see kubectl get events"):format(count))
+  end)
+  if has_place then
     print_line(("%s/%s"):format((about.kind or ""):lower(), about.name or ""),
       ("! %s: %s"):format(object.reason or "", object.message or ""))
+  end
+end
+
+
+-- What an entry has of its object's metadata.
+local function known_of(entry)
+  return { metadata = { name = entry.name, namespace = entry.namespace ~= "" and entry.namespace or nil } }
+end
+
+
+-- Whether a script has written fields of the object.
+local function is_of_script(event)
+  return event.entry.text:find(SCRIPT, 1, true) ~= nil
+end
+
+
+-- An object of a kind whose changes are not printed.
+local function print_written(res, event)
+  if event.type ~= "MODIFIED" and is_of_script(event) then
+    print_object(res, known_of(event.entry), event.type == "ADDED" and "created" or "deleted")
   end
 end
 
@@ -173,7 +225,8 @@ local function print_change(res, event)
   local entry = event.entry
   if event.type == "DELETED" then
     last_texts[entry.uid] = nil
-    print_line(name_of(res, { metadata = { name = entry.name, namespace = entry.namespace } }), "deleted")
+    limits:forget(entry.uid)
+    print_object(res, known_of(entry), "deleted")
     return
   end
   local object = host.json.decode(entry.text)
@@ -181,13 +234,17 @@ local function print_change(res, event)
   local text = not is_going and summary(object)
   if text and text ~= last_texts[entry.uid] then
     last_texts[entry.uid] = text
-    print_line(name_of(res, object), text)
+    print_object(res, object, text)
+  elseif event.type == "ADDED" and is_of_script(event) then
+    print_object(res, object, "created")
   end
 end
 
 
 --- Begins to print.
-function M.start(server)
+--- @param logs table the values of --logs
+function M.start(server, logs)
+  asked_logs = logs
   server.store:subscribe(function(event)
     if event.id == "events" and event.type ~= "DELETED" then
       return print_warning(host.json.decode(event.entry.text))
@@ -195,6 +252,8 @@ function M.start(server)
     local res = server.registry:by_id(event.id)
     if res and (BUILT_IN[event.id] or not res.builtin) then
       print_change(res, event)
+    elseif res then
+      print_written(res, event)
     end
   end)
 end

@@ -12,6 +12,7 @@ local kubelet = require "cluster.kubelet"
 local logs = require "cluster.kubelet.logs"
 local node_resources = require "cluster.kubelet.node_resources"
 local register = require "cluster.register"
+local script_writes = require "cluster.dev.script_writes"
 local server = require "cluster.apiserver.running"
 
 local M = {}
@@ -87,14 +88,15 @@ end
 
 --- @param settings table { pods = "process" | "fake" | "none", max_pods = how many the node takes,
 ---   directory = an existing folder of its own, ca = PEM,
----   images = what containers run, see kubelet/images.lua, audit_log = a file, or nil,
+---   images = what containers run, see kubelet/images.lua, logs = see event_printer.start, audit_log = a file, or nil,
 ---   network = { address =, port = } of the API server when pods have one of their own }
 function M.start(settings)
   server:publish_authority(settings.ca)
   if settings.audit_log then
     audit_log.start(server, settings.audit_log)
   end
-  event_printer.start(server)
+  event_printer.start(server, settings.logs)
+  script_writes.start(server)
   apply.start(server)
   register.on_registered = function(kinds)
     apply.kinds_registered(server, kinds)
@@ -163,11 +165,12 @@ function M.running()
 end
 
 
---- Kills what runs, and writes out what is kept.
+--- Kills what runs, writes out what is kept, and tells what the scripts did.
 function M.stop()
   if node then
     node:stop()
   end
+  script_writes.tell(event_printer.print_line)
   server:close()
 end
 

@@ -762,6 +762,15 @@ static void write_dev_images(struct ml_dev *self, struct ml_json_writer *writer)
     ml_json_end_object(writer);
 }
 
+static void write_dev_logs(const struct ml_dev *self, struct ml_json_writer *writer)
+{
+    ml_json_key(writer, ML_STR("logs"));
+    ml_json_begin_array(writer);
+    for (size_t i = 0; self->opts.logs[i]; i++)
+        ml_json_string(writer, ml_str_of(self->opts.logs[i]));
+    ml_json_end_array(writer);
+}
+
 static int start_dev_cluster(struct ml_dev *self)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf settings = ML_BUF_INIT;
@@ -773,6 +782,7 @@ static int start_dev_cluster(struct ml_dev *self)
     ml_json_put_string(&writer, "directory", ml_str_of(self->folder.path));
     ml_json_put_string(&writer, "ca", ml_str_of(ml_embedded_http_ca(self->http)));
     write_dev_images(self, &writer);
+    write_dev_logs(self, &writer);
     if (self->opts.audit_log)
         ml_json_put_string(&writer, "audit_log", ml_str_of(self->opts.audit_log));
     if (self->network)

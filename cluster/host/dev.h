@@ -15,6 +15,8 @@ struct ml_dev_opts {
     const char *const *manifests;  /* files or folders to apply */
     const char *const *namespaces; /* that the operator watches; empty: all */
     const char *bind_address;      /* "127.0.0.1:0"; loopback only */
+    const char *const *logs;       /* pods whose output is printed in full: beginnings of names,
+                                      "all", "none" */
     const char *kubeconfig;        /* where to write it; NULL: in a folder of its own */
     const char *data;              /* keep state in this folder; NULL: nowhere */
     const char *pods;              /* "process", "fake", "none"; NULL: as `controllers` says */

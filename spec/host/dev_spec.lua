@@ -329,6 +329,32 @@ describe("moonloop dev", function()
     assert.equal(0, server:stop())
   end)
 
+  it("prints what scripts write, and counts it at the end", function()
+    local script = [[
+local moonloop = require "moonloop"
+local Map, Service = moonloop.kind("v1", "ConfigMap"), moonloop.kind("v1", "Service")
+return moonloop.controller {
+  name = "web",
+  reconciles = Map,
+  owns = { Service },
+  reconcile = function(map)
+    if map.metadata.name == "web" then
+      return { children = { {
+        apiVersion = "v1", kind = "Service", metadata = { name = "web" }, spec = { ports = { { port = 80 } } },
+      } } }
+    end
+  end,
+}
+]]
+    server = dev.start { "--pods", "none", "--scripts", folder { ["web.lua"] = script } }
+    server:must("POST", CONFIGMAPS, { metadata = { name = "web" } })
+    server:till_told "service/web +created\n"
+    server:must("DELETE", CONFIGMAPS .. "/web")
+    server:till_told "service/web +deleted\n"
+    assert.equal(0, server:stop())
+    assert.matches("  writes of scripts +1 made\n%d%d:%d%d:%d%d    services +1 made\n$", server:story())
+  end)
+
   it("runs pods without controllers for those who ask for it", function()
     server = dev.start { "--controllers", "none", "--pods", "fake" }
     server:must("POST", PODS, pod("a", { "true" }))
