@@ -46,6 +46,9 @@ static const struct ml_option options[] = {
      offsetof(struct dev, opts.authorization)},
     {"--audit-log", "FILE", "a line of JSON for each request", ML_OPTION_TEXT,
      offsetof(struct dev, opts.audit_log)},
+    {"--metrics-bind-address", "HOST:PORT",
+     "serve /metrics of the operator, on loopback; 0: do not (default)", ML_OPTION_TEXT,
+     offsetof(struct dev, opts.metrics_address)},
     {"--logs", "NAME",
      "print all output of pods whose names begin so, or of all; none: of no others (repeat); "
      "default: the first lines of each container",

@@ -30,6 +30,7 @@
 #include "codec/json.h"
 #include "include/moonloop.h"
 #include "net/tls.h"
+#include "operator/endpoints.h"
 #include "operator/files.h"
 #include "operator/inspect_server.h"
 #include "operator/outbound.h"
@@ -113,20 +114,33 @@ static bool wants_pod_network(const struct ml_dev_opts *opts)
     return is_own && has_processes(opts);
 }
 
-static int check_address(const struct ml_dev_opts *opts, struct ml_err *err)
+static int check_loopback(const char *option, const char *address, struct ml_err *err)
 {
+    struct ml_str text = ml_str_of(address);
+    if (ml_str_starts(text, "127.") || ml_str_starts(text, "localhost:") ||
+        ml_str_starts(text, "[::1]:"))
+        return 0;
+    return ml_err_set(err, ML_EINVALID, "%s %s: only loopback is served: 127.0.0.1:PORT", option,
+                      address);
+}
+
+static bool serves_metrics(const struct ml_dev_opts *opts)
+{
+    return opts->metrics_address && strcmp(opts->metrics_address, "0") != 0;
+}
+
+static int check_addresses(const struct ml_dev_opts *opts, struct ml_err *err)
+{
+    if (serves_metrics(opts) &&
+        check_loopback("--metrics-bind-address", opts->metrics_address, err) < 0)
+        return ML_EINVALID;
     if (is_at_home(opts))
         return 0;
-    struct ml_str address = ml_str_of(opts->bind_address);
     if (wants_pod_network(opts))
         return ml_err_set(err, ML_EINVALID,
                           "--bind-address %s: with --pod-network own, expected 127.0.0.1:PORT",
                           opts->bind_address);
-    if (ml_str_starts(address, "localhost:") || ml_str_starts(address, "[::1]:"))
-        return 0;
-    return ml_err_set(err, ML_EINVALID,
-                      "--bind-address %s: only loopback is served: 127.0.0.1:PORT",
-                      opts->bind_address);
+    return check_loopback("--bind-address", opts->bind_address, err);
 }
 
 /* The parts of "NAME=PROGRAM[:PATH] ARG…". */
@@ -195,7 +209,7 @@ static int max_pods_of(const struct ml_dev_opts *opts)
 
 static int check_dev_opts(const struct ml_dev_opts *opts, struct ml_err *err)
 {
-    if (check_words(opts, err) < 0 || check_address(opts, err) < 0)
+    if (check_words(opts, err) < 0 || check_addresses(opts, err) < 0)
         return ML_EINVALID;
     if (max_pods_of(opts) < 0)
         return ml_err_set(err, ML_EINVALID, "--max-pods %s: expected a number from 1 to 10000",
@@ -362,6 +376,7 @@ struct ml_dev {
     struct ml_operator *operator;
     struct ml_inspect_server *inspect; /* NULL: no scripts, or the socket could not be opened */
     struct ml_tester *tester;          /* of the operator */
+    struct ml_endpoints *endpoints;    /* NULL: metrics are not served */
 
     struct dev_manifests *manifests; /* of --apply; one without a path ends them */
     size_t untried_count;            /* of them */
@@ -878,6 +893,27 @@ static void open_dev_inspect(struct ml_dev *self)
         ml_warn(&self->log, "dev", "moonloop status and why cannot ask this process", ML_ERR(&err));
 }
 
+static bool is_dev_ready(void *context, struct ml_buf *why)
+{
+    const struct ml_dev *self = context;
+    return ml_operator_ready(self->operator, why);
+}
+
+static int serve_dev_metrics(struct ml_dev *self)
+{
+    if (!serves_metrics(&self->opts))
+        return 0;
+    const struct ml_endpoints_opts opts = {
+        .loop = self->loop,
+        .metrics = self->metrics,
+        .log = &self->log,
+        .metrics_address = self->opts.metrics_address,
+        .ready = is_dev_ready,
+        .context = self,
+    };
+    return ml_endpoints_new(&opts, &self->endpoints, self->err);
+}
+
 static int open_dev_outbound(struct ml_dev *self)
 {
     const struct ml_outbound_opts opts = {
@@ -933,6 +969,8 @@ static void print_address(const struct ml_dev *self)
     printf("moonloop dev: a cluster at https://127.0.0.1:%d; in another terminal:\n\n"
            "  export KUBECONFIG=%s\n\n",
            ml_embedded_http_port(self->http), self->kubeconfig);
+    if (self->endpoints)
+        printf("  /metrics is at port %d\n\n", ml_endpoints_metrics_port(self->endpoints));
     fflush(stdout);
 }
 
@@ -981,6 +1019,9 @@ static int build_dev(struct ml_dev *self)
     self->transport = ml_transport_embedded_new(self->loop, self->server, self->token);
     make_dev_operator(self);
     open_dev_inspect(self);
+    r = serve_dev_metrics(self);
+    if (r < 0)
+        return r == ML_EINVALID ? MOONLOOP_EXIT_USAGE : MOONLOOP_EXIT_BAD;
     if (expect_webhooks(self) < 0)
         return MOONLOOP_EXIT_BAD;
     watch_manifests(self);
@@ -994,6 +1035,7 @@ static void free_dev(struct ml_dev *self)
     struct ml_err err = ML_ERR_INIT;
     ml_dev_stop_forget();
     free_manifests(self);
+    ml_endpoints_free(self->endpoints);
     ml_inspect_server_free(ml_take(&self->inspect));
     ml_operator_free(ml_take(&self->operator));
     ml_tester_free(self->tester);

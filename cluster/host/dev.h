@@ -15,6 +15,7 @@ struct ml_dev_opts {
     const char *const *manifests;  /* files or folders to apply */
     const char *const *namespaces; /* that the operator watches; empty: all */
     const char *bind_address;      /* "127.0.0.1:0"; loopback only */
+    const char *metrics_address;   /* of /metrics, on loopback; NULL and "0": not served */
     const char *const *logs;       /* pods whose output is printed in full: beginnings of names,
                                       "all", "none" */
     const char *kubeconfig;        /* where to write it; NULL: in a folder of its own */

@@ -329,7 +329,7 @@ describe("moonloop dev", function()
     assert.equal(0, server:stop())
   end)
 
-  it("prints what scripts write, and counts it at the end", function()
+  it("serves the operator's metrics, prints what its scripts write, and counts it at the end", function()
     local script = [[
 local moonloop = require "moonloop"
 local Map, Service = moonloop.kind("v1", "ConfigMap"), moonloop.kind("v1", "Service")
@@ -346,9 +346,14 @@ return moonloop.controller {
   end,
 }
 ]]
-    server = dev.start { "--pods", "none", "--scripts", folder { ["web.lua"] = script } }
+    server = dev.start {
+      "--pods", "none", "--scripts", folder { ["web.lua"] = script }, "--metrics-bind-address", "127.0.0.1:0",
+    }
     server:must("POST", CONFIGMAPS, { metadata = { name = "web" } })
     server:till_told "service/web +created\n"
+    local port = server:story():match "/metrics is at port (%d+)\n"
+    local page = shell.must("curl -sf http://127.0.0.1:" .. port .. "/metrics")
+    assert.matches('\ncontroller_runtime_reconcile_total{controller="web",result="success"} %d', page)
     server:must("DELETE", CONFIGMAPS .. "/web")
     server:till_told "service/web +deleted\n"
     assert.equal(0, server:stop())
@@ -373,6 +378,9 @@ return moonloop.controller {
   describe("refuses", function()
     local MISTAKES = {
       { "an address that is not loopback", { "--bind-address", "0.0.0.0:0" }, "only loopback is served" },
+      { "metrics on an address that is not loopback", { "--metrics-bind-address", "0.0.0.0:0" },
+        "--metrics-bind-address 0.0.0.0:0: only loopback is served" },
+      { "metrics on an address that is none", { "--metrics-bind-address", "127.0.0.1" }, "--metrics-bind-address" },
       { "an address that is none", { "--bind-address", "127.0.0.1" }, "" },
       { "unknown controllers", { "--controllers", "some" }, "--controllers some: expected all or none" },
       { "an unknown way to run pods", { "--pods", "docker" }, "expected process, fake or none" },
