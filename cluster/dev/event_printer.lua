@@ -201,13 +201,13 @@ local function print_warning(object)
 end
 
 
--- What an entry has of its object's metadata.
+-- The part of an object's metadata that its entry has.
 local function known_of(entry)
   return { metadata = { name = entry.name, namespace = entry.namespace ~= "" and entry.namespace or nil } }
 end
 
 
--- Whether a script has written fields of the object.
+-- Returns true if a script has written fields of the object.
 local function is_of_script(event)
   return event.entry.text:find(SCRIPT, 1, true) ~= nil
 end
