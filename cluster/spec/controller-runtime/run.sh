@@ -15,10 +15,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 readonly here=$PWD/cluster/spec/controller-runtime
 readonly cache=${MOONLOOP_CACHE:-${HOME:?}/.cache/moonloop}
 readonly module=sigs.k8s.io/controller-runtime
-moonloop=$(realpath "${MOONLOOP:-build/release/moonloop}")
+moonloop=$(realpath -m "${MOONLOOP:-build/release/moonloop}")
 export MOONLOOP=$moonloop GOTOOLCHAIN=local
 run=$(mktemp -d -t moonloop-controller-runtime.XXXXXX)
-suites=(client cache builder controller cluster webhook manager)
+suites=(client cache builder controller cluster manager webhook)
 [ $# -eq 0 ] || suites=("$@")
 
 finish() {
