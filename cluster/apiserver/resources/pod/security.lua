@@ -1,6 +1,7 @@
 --- The security contexts of pods and containers: identity and rights.
 ---
---- Rules: kubernetes/pkg/apis/core/validation/validation.go (ValidateSecurityContext, validatePodSpecSecurityContext).
+--- Rules: kubernetes/pkg/apis/core/validation/validation.go (ValidateSecurityContext, validatePodSpecSecurityContext,
+--- validateSysctls), component-helpers/node/util/sysctl/namespace.go.
 local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
 
@@ -8,6 +9,16 @@ local M = {}
 
 local NONE = {}
 local ID_MAX = 2147483647
+local SYSCTL_MAX = 253
+local BAD_SYSCTL = ("must have at most %d characters and match regex "
+  .. [[^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$]]):format(SYSCTL_MAX)
+
+-- Kernel parameters that each namespace for IPC has of its own, beside all below fs.mqueue.
+local IPC = {
+  ["kernel.sem"] = true, ["kernel.shm"] = true, ["kernel.shmall"] = true, ["kernel.shmmax"] = true,
+  ["kernel.shmmni"] = true, ["kernel.shm_rmid_forced"] = true, ["kernel.msg"] = true, ["kernel.msgmax"] = true,
+  ["kernel.msgmnb"] = true, ["kernel.msgmni"] = true,
+}
 
 
 -- The number of a user or group; nil is fine.
@@ -51,6 +62,54 @@ function M.container(context, path, errors)
 end
 
 
+-- Parts between dots or slashes, of which none is empty.
+local function is_sysctl(name)
+  for part in (name .. "."):gmatch "([^./]*)[./]" do
+    if not (part:match "^[a-z0-9][-_a-z0-9]*$" and part:match "[a-z0-9]$") then
+      return false
+    end
+  end
+  return #name <= SYSCTL_MAX
+end
+
+
+-- A name whose first separator is a slash has dots and slashes the other way round.
+local function with_dots(name)
+  if name:match "[./]" == "/" then
+    name = name:gsub("[./]", { ["."] = "/", ["/"] = "." })
+  end
+  return name
+end
+
+
+-- A pod cannot set what it shares with the machine.
+local function check_shared(name, spec, path, errors)
+  local dotted = with_dots(name)
+  if spec.hostNetwork and dotted:find("net.", 1, true) == 1 then
+    errors[#errors + 1] = field.invalid(path, name, "may not be specified when 'hostNetwork' is true")
+  elseif spec.hostIPC and (IPC[dotted] or dotted:find("fs.mqueue.", 1, true) == 1) then
+    errors[#errors + 1] = field.invalid(path, name, "may not be specified when 'hostIPC' is true")
+  end
+end
+
+
+local function check_sysctls(sysctls, spec, path, errors)
+  local seen = {}
+  for i, sysctl in ipairs(sysctls) do
+    local name, at = sysctl.name, ("%s[%d].name"):format(path, i - 1)
+    if name == "" then
+      errors[#errors + 1] = field.required(at, "")
+    elseif not is_sysctl(name) then
+      errors[#errors + 1] = field.invalid(at, name, BAD_SYSCTL)
+    elseif seen[name] then
+      errors[#errors + 1] = field.duplicate(at, name)
+    end
+    check_shared(name, spec, at, errors)
+    seen[name] = true
+  end
+end
+
+
 --- securityContext of a pod.
 function M.pod(spec, path, errors)
   local context = spec.securityContext or NONE
@@ -64,6 +123,7 @@ function M.pod(spec, path, errors)
     errors[#errors + 1] = field.invalid(path .. ".shareProcessNamespace", true,
       "ShareProcessNamespace and HostPID cannot both be enabled")
   end
+  check_sysctls(context.sysctls or NONE, spec, path .. ".sysctls", errors)
   check.one_of(context.fsGroupChangePolicy, { "Always", "OnRootMismatch" }, path .. ".fsGroupChangePolicy", errors)
   check_profile(context.seccompProfile, path .. ".seccompProfile", errors)
   check.one_of(context.supplementalGroupsPolicy, { "Merge", "Strict" }, path .. ".supplementalGroupsPolicy", errors)
