@@ -12,7 +12,7 @@ function M.new()
 end
 
 
---- Counts a line about `name`, of which so many are printed in a second.
+--- Counts a line about `name`. At most `most` of its lines are printed in a second.
 --- @param say function(count) is told at the end of the second how many were left out, if any
 --- @return boolean whether to print the line
 function M:in_second(name, most, say)
@@ -32,7 +32,7 @@ function M:in_second(name, most, say)
 end
 
 
---- Counts a line about `name`, a part of `group`, of which only the first ones are printed.
+--- Counts a line about `name`, a part of `group`. Only its first lines are printed.
 --- @param say function(count) is told how many were left out until then: after a second, and again after pauses that
 ---   double, as long as lines come
 --- @return boolean whether to print the line

@@ -8,7 +8,7 @@ local WRITES = { create = true, update = true, patch = true, delete = true, dele
 -- The host writes these of its own accord.
 local OWN = { ["events"] = true, ["events.events.k8s.io"] = true, ["leases.coordination.k8s.io"] = true }
 
--- What the host settles by itself: it reads the object again, or waits.
+-- Answers that the host settles by itself: it reads the object again, or waits.
 local SETTLED = { [404] = true, [409] = true, [429] = true }
 
 local kinds = {} -- resource.group → { name = resource, total =, made =, changed =, deleted =, failed = }

@@ -87,7 +87,7 @@ static bool has_controllers(const struct ml_dev_opts *opts)
     return !opts->controllers || strcmp(opts->controllers, "all") == 0;
 }
 
-/* How pods run: without controllers they do not, unless somebody asks for it. */
+/* How pods run. On an API server alone they run only if somebody asks for it. */
 static const char *pods_of(const struct ml_dev_opts *opts)
 {
     if (opts->pods)

@@ -62,7 +62,7 @@ function M.container(context, path, errors)
 end
 
 
--- Parts between dots or slashes, of which none is empty.
+-- True if each part between dots and slashes is a word.
 local function is_sysctl(name)
   for part in (name .. "."):gmatch "([^./]*)[./]" do
     if not (part:match "^[a-z0-9][-_a-z0-9]*$" and part:match "[a-z0-9]$") then
