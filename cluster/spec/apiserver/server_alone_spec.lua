@@ -38,10 +38,13 @@ describe("a server without controllers", function()
     assert.equal(0, #world:must("GET", "/api/v1/configmaps").items)
   end)
 
-  it("publishes no authority there", function()
-    require("cluster.apiserver.lifecycle.service_accounts").publish(world.server, "PEM")
+  it("publishes the authority for servers of extensions, and not in each namespace", function()
+    world.server:publish_authority "PEM"
     world.settle()
-    assert.equal(0, #world:must("GET", "/api/v1/configmaps").items)
+    local list = world:must("GET", "/api/v1/configmaps").items
+    assert.equal(1, #list)
+    assert.equal("extension-apiserver-authentication", list[1].metadata.name)
+    assert.equal("kube-system", list[1].metadata.namespace)
   end)
 
   it("takes pods without a service account", function()
