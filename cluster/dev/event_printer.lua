@@ -11,8 +11,8 @@ local BUILT_IN = { ["pods"] = true, ["jobs.batch"] = true, ["deployments.apps"] 
 -- The conditions that say most of a kind without phase; the first that there is counts.
 local CONDITION_TYPES = { "Ready", "Available", "Complete", "Failed", "Reconciled" }
 
--- Scripts have managers of these names, see ML_MANAGER_PREFIX in host/script/script.h.
-local SCRIPT = '"manager":"moonloop-'
+-- Scripts have managers of these names, see ML_MANAGER_PREFIX in host/script/script.h; manifests have that of apply.lua.
+local SCRIPT, MANIFEST = '"manager":"(moonloop%-[^"]*)"', "moonloop-dev"
 
 local FIRST_LINES = 10 -- of a container, unless --logs asks for more
 local LINES_MAX = 1000 -- of a container in a second, if --logs asks for it
@@ -209,7 +209,12 @@ end
 
 -- Returns true if a script has written fields of the object.
 local function is_of_script(event)
-  return event.entry.text:find(SCRIPT, 1, true) ~= nil
+  for manager in event.entry.text:gmatch(SCRIPT) do
+    if manager ~= MANIFEST then
+      return true
+    end
+  end
+  return false
 end
 
 

@@ -65,8 +65,10 @@ describe("the terminal of moonloop dev", function()
     end)
 
     it("has not what others make", function()
-      make_services(1, "kubectl")
-      world:must("DELETE", SERVICES .. "/s1")
+      for _, manager in ipairs { "kubectl", "moonloop-dev" } do
+        make_services(1, manager)
+        world:must("DELETE", SERVICES .. "/s1")
+      end
       assert.equal("", told())
     end)
 
