@@ -11,7 +11,7 @@ local BUILT_IN = { ["pods"] = true, ["jobs.batch"] = true, ["deployments.apps"] 
 -- The conditions that say most of a kind without phase; the first that there is counts.
 local CONDITION_TYPES = { "Ready", "Available", "Complete", "Failed", "Reconciled" }
 
--- Scripts have managers of these names, see ML_MANAGER_PREFIX in host/script/script.h; manifests have that of apply.lua.
+-- Scripts have managers of these names (ML_MANAGER_PREFIX in host/script/script.h), manifests have that of apply.lua.
 local SCRIPT, MANIFEST = '"manager":"(moonloop%-[^"]*)"', "moonloop-dev"
 
 local FIRST_LINES = 10 -- of a container, unless --logs asks for more
