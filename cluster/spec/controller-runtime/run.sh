@@ -7,8 +7,7 @@
 #   KUBECONFIG=FILE                                    with this server in place of ours, one suite after the other
 #   KEEP=1                                             keeps what the tests have printed, and says where
 #
-# The last line counts tests. Exit code 1 for a test that fails and is not in failing.txt, for one that is there and
-# passes, and for a suite that did not run.
+# The last line counts tests. Exit code 1 for a test that fails, and for a suite that did not run.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 
