@@ -24,6 +24,7 @@ local M = {}
 M.__index = M
 
 local GRACE_DEFAULT = 30
+local GRACE_LEAST = 2 -- of a sidecar, however long the others took
 local DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadline"
 
 
@@ -133,11 +134,76 @@ function M:start_again(record, seconds)
 end
 
 
+-- Each record that still runs or waits for a start.
+local function each_open(self, fn)
+  for _, list in ipairs { self.init, self.containers } do
+    for _, record in ipairs(list) do
+      if record.timer then
+        record.timer:stop()
+        record.timer = nil
+      end
+      if record.handle then
+        fn(record)
+      end
+    end
+  end
+end
+
+
+local function stop(record, seconds)
+  prober.stop_killing(record)
+  record.handle:stop(seconds)
+end
+
+
+-- Asks the sidecars to end that have their turn: each after the containers and the sidecars behind it, or when the time
+-- is over that all have together. The hook of a sidecar waits for its turn, too.
+-- Rules: kubernetes/pkg/kubelet/kuberuntime/kuberuntime_termination_order.go.
+-- @return boolean whether there are some that wait
+local function stop_sidecars(self)
+  local left, has_turn, are_waiting = self.stop_by - host.monotonic(), true, false
+  for _, record in ipairs(self.containers) do
+    has_turn = has_turn and not record.handle
+  end
+  for i = #self.init, 1, -1 do
+    local record = self.init[i]
+    if record.is_sidecar and record.handle then
+      if not self.asked[record] and (has_turn or left <= 0) then
+        self.asked[record] = true
+        stop(record, self.is_killing and 0 or math.max(left, GRACE_LEAST))
+      end
+      are_waiting = are_waiting or not self.asked[record]
+      has_turn = false
+    end
+  end
+  return are_waiting
+end
+
+
+-- Asks all containers to end within so many seconds. 0: kills them.
+local function stop_all(self, seconds)
+  self.is_killing, self.stop_by, self.asked = seconds == 0, host.monotonic() + seconds, {}
+  each_open(self, function(record)
+    if not record.is_sidecar then
+      stop(record, seconds)
+    end
+  end)
+  if stop_sidecars(self) then
+    host.after(seconds, function()
+      stop_sidecars(self)
+    end)
+  end
+end
+
+
 function M:on_exit(record, exit)
   local has_other_image = record.has_other_image
   record.has_other_image = nil
   prober.stop(record)
   records.ended(record, exit)
+  if self.stop_by then
+    stop_sidecars(self)
+  end
   if self.is_stopping then
     self:end_if_over()
   elseif has_other_image and not self.failure and not self.is_over then
@@ -211,21 +277,6 @@ function M:probe(record)
 end
 
 
--- The sidecars go when the containers have: kubelet's TerminationOrder, but all at once.
-local function stop_sidecars(self)
-  for _, record in ipairs(self.init) do
-    if record.timer then
-      record.timer:stop()
-      record.timer = nil
-    end
-    if record.handle then
-      prober.stop(record)
-      record.handle:stop(self.pod.spec.terminationGracePeriodSeconds or GRACE_DEFAULT)
-    end
-  end
-end
-
-
 local function are_over(self)
   for _, record in ipairs(self.containers) do
     if not records.is_over(record) or not records.is_idle(record) then
@@ -256,32 +307,8 @@ function M:sync()
   end
   if are_over(self) then
     self.is_over = true
-    stop_sidecars(self)
+    stop_all(self, self.pod.spec.terminationGracePeriodSeconds or GRACE_DEFAULT)
   end
-end
-
-
--- Each record that still runs or waits for a start.
-local function each_open(self, fn)
-  for _, list in ipairs { self.init, self.containers } do
-    for _, record in ipairs(list) do
-      if record.timer then
-        record.timer:stop()
-        record.timer = nil
-      end
-      if record.handle then
-        fn(record)
-      end
-    end
-  end
-end
-
-
-local function stop_all(self, seconds)
-  each_open(self, function(record)
-    prober.stop_killing(record)
-    record.handle:stop(seconds)
-  end)
 end
 
 

@@ -157,6 +157,55 @@ describe("A pod at work", function()
     assert.equal("Succeeded", kubelet.status.phase)
   end)
 
+  -- A deleted pod, with containers that end when the test says so.
+  local function delete(spec, seconds)
+    local kubelet, said, exits = new_kubelet(), {}, {}
+    kubelet.runtime = { update_volumes = function() return {} end, forget = function() end }
+    function kubelet.runtime.start(_, run)
+      exits[run.container.name] = run.on_exit
+      return {
+        stop = function(_, grace) said[#said + 1] = ("%s %.0f"):format(run.container.name, grace) end,
+        probe = function() end,
+      }
+    end
+    local pod = new_pod(spec)
+    local at_work = pod_worker.new(kubelet, pod)
+    at_work:sync()
+    pod.metadata.deletionTimestamp, pod.metadata.deletionGracePeriodSeconds = host.timestamp(), seconds
+    at_work:update(pod)
+    return said, function(name) exits[name] { code = 0 } end, kubelet
+  end
+
+  local function with_sidecars()
+    return {
+      initContainers = { { name = "a", restartPolicy = "Always" }, { name = "b", restartPolicy = "Always" } },
+      containers = { { name = "main" }, { name = "other" } },
+    }
+  end
+
+  it("ends the sidecars of a deleted pod after the containers, the last one first", function()
+    local said, finish, kubelet = delete(with_sidecars(), 30)
+    assert.same({ "main 30", "other 30" }, said)
+    finish "other"
+    hostlua.advance(10)
+    finish "main"
+    assert.same({ "main 30", "other 30", "b 20" }, said)
+    hostlua.advance(19)
+    finish "b"
+    assert.same({ "main 30", "other 30", "b 20", "a 2" }, said)
+    assert.is_nil(kubelet.is_removed)
+    finish "a"
+    assert.is_true(kubelet.is_removed)
+  end)
+
+  it("ends all sidecars when the time is over, and at once when there is none", function()
+    local said = delete(with_sidecars(), 5)
+    hostlua.advance(5)
+    assert.same({ "main 5", "other 5", "b 2", "a 2" }, said)
+    said = delete(with_sidecars(), 0)
+    assert.same({ "main 0", "other 0", "b 0", "a 0" }, said)
+  end)
+
   it("starts a sidecar again whatever the policy, and stays initialized meanwhile", function()
     local kubelet, at_work = start({
       restartPolicy = "Never", initContainers = { { name = "side", restartPolicy = "Always" } },
