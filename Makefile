@@ -66,7 +66,7 @@ mutants: ## put each bug of spec/mutants into a copy of the checkout, and see th
 	@tools/mutants.sh $(ARGS)
 
 e2e: asan hostlua ## run spec/e2e on a control plane built for it and on the embedded server, or on $KUBECONFIG
-	@tools/deps.sh e2e
+	@tools/deps.sh e2e kubernetes
 	@MOONLOOP=$(CURDIR)/build/asan/moonloop tools/e2e.sh $(ARGS)
 
 conformance: hostlua ## send a real control plane and the embedded server the same requests, and compare the answers (ARGS="watch/ sessions/at")
@@ -74,7 +74,7 @@ conformance: hostlua ## send a real control plane and the embedded server the sa
 	@cluster/spec/conformance/run.sh $(ARGS)
 
 conformance-suite: build ## run Kubernetes' own tests against moonloop dev (ARGS=fast, or parts of names)
-	@tools/deps.sh lua
+	@tools/deps.sh lua kubernetes
 	@cluster/spec/kubernetes/run.sh $(ARGS)
 
 controller-runtime: build ## run controller-runtime's own tests against moonloop dev --controllers none (ARGS="client cache")

@@ -11,6 +11,7 @@
 #   test      for make test, and for all that builds with sanitizers
 #   lint      for make lint and make format
 #   e2e       for make e2e and make conformance, beside Go (spec/e2e/controlplane/README.md)
+#   kubernetes  for make conformance-suite: programs that pods of Kubernetes' tests call
 #   fuzz      for make fuzz
 #   servers   for the specs that run PostgreSQL, MariaDB and Redis in pods. Two of the packages start services, so
 #             only a machine without a service manager, such as a container, gets them
@@ -29,6 +30,7 @@ packages() {
       kubernetes-client:kubectl iproute2 procps ca-certificates ;;
     lint) printf '%s\n' lua5.4 lua-check clang-format cppcheck shellcheck ;;
     e2e) printf '%s\n' python3-venv openssl curl iproute2 procps ca-certificates ;;
+    kubernetes) printf '%s\n' bind9-dnsutils netcat-openbsd ;;
     fuzz) printf '%s\n' clang libclang-rt-dev ;;
     servers) [ -d /run/systemd/system ] || printf '%s\n' postgresql redis-server redis-tools mariadb-server-core \
       mariadb-client-core ;;

@@ -31,7 +31,7 @@ part() {
   case $1 in
     controlplane-*) SERVER=controlplane SPECS=$scratch/controlplane tally_script "end to end" spec/e2e/run.sh ;;
     embedded-*) SERVER=embedded SPECS=$scratch/embedded tally_script "end to end" spec/e2e/run.sh ;;
-    kubernetes) MOONLOOP='' SERVERS=4 tally_script "Kubernetes' own tests" nice -n 5 cluster/spec/kubernetes/run.sh fast ;;
+    kubernetes) MOONLOOP='' SERVERS=6 tally_script "Kubernetes' own tests" nice -n 5 cluster/spec/kubernetes/run.sh fast ;;
     conformance) MOONLOOP='' tally_script conformance nice -n 5 cluster/spec/conformance/run.sh ;;
   esac
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Kubernetes' own end-to-end tests against `moonloop dev`: README.md says which, and where what they may fail is listed.
 #
-#   cluster/spec/kubernetes/run.sh                 all of them, six to ten minutes
+#   cluster/spec/kubernetes/run.sh                 all of them, a quarter of an hour
 #   cluster/spec/kubernetes/run.sh fast            those that take less than half a minute each
 #   cluster/spec/kubernetes/run.sh WORD…           those with such a part in their names ("ResourceQuota")
 #   MOONLOOP=PATH                          the binary; default build/release/moonloop
@@ -17,7 +17,7 @@ readonly here=cluster/spec/kubernetes
 readonly cache=${MOONLOOP_CACHE:-${HOME:?}/.cache/moonloop}
 readonly moonloop=${MOONLOOP:-build/release/moonloop}
 readonly servers=${SERVERS:-6}
-readonly areas='\[sig-(api-machinery|apps|architecture|instrumentation)\].*\[Conformance\]'
+readonly areas='\[sig-(api-machinery|apps|architecture|auth|cli|instrumentation|network|node|storage)\].*\[Conformance\]'
 run=$(mktemp -d -t moonloop-kubernetes.XXXXXX)
 shares=()
 
@@ -75,7 +75,8 @@ unshare -Urmn true 2>/dev/null || {
 add_kubectl
 build
 images=(--image agnhost="$programs/agnhost pause" --image pause="$programs/agnhost pause"
-  --image httpd="$programs/agnhost test-webserver" --image nginx="$programs/agnhost test-webserver")
+  --image httpd="$programs/agnhost test-webserver" --image nginx="$programs/agnhost test-webserver"
+  --image nautilus="$programs/agnhost test-webserver" --image nonewprivs="$programs/agnhost nonewprivs")
 suite=("$programs/suite" --provider=skeleton --allowed-not-ready-nodes=-1 --ginkgo.no-color --ginkgo.silence-skips)
 "${suite[@]}" --ginkgo.dry-run --ginkgo.focus="$areas" --ginkgo.json-report="$run/all.json" >"$run/all.log" 2>&1 ||
   { cat "$run/all.log" >&2; exit 1; }
