@@ -117,8 +117,10 @@ static bool wants_pod_network(const struct ml_dev_opts *opts)
 static int check_loopback(const char *option, const char *address, struct ml_err *err)
 {
     struct ml_str text = ml_str_of(address);
-    if (ml_str_starts(text, "127.") || ml_str_starts(text, "localhost:") ||
-        ml_str_starts(text, "[::1]:"))
+    const char *colon = strrchr(address, ':');
+    bool has_port = colon && colon[1] && !colon[1 + strspn(colon + 1, "0123456789")];
+    if (has_port && (ml_str_starts(text, "127.") || ml_str_starts(text, "localhost:") ||
+                     ml_str_starts(text, "[::1]:")))
         return 0;
     return ml_err_set(err, ML_EINVALID, "%s %s: only loopback is served: 127.0.0.1:PORT", option,
                       address);
