@@ -32,6 +32,24 @@ local function at(name)
 end
 
 
+-- Waits until the API server allows what a rule says: kube-apiserver's authorizer sees a new binding a little later.
+local function until_allowed(must, owner, name, rule, ns)
+  local resource, subresource = rule.resources[1]:match "^([^/]+)/?(.*)$"
+  wait.till(("%s/%s to be allowed to %s %s"):format(owner, name, rule.verbs[1], rule.resources[1]), 20, function()
+    return must("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", {
+      apiVersion = "authorization.k8s.io/v1", kind = "SubjectAccessReview",
+      spec = {
+        user = ("system:serviceaccount:%s:%s"):format(owner, name),
+        resourceAttributes = {
+          group = rule.apiGroups[1], resource = resource, subresource = subresource, verb = rule.verbs[1],
+          namespace = ns,
+        },
+      },
+    }).status.allowed
+  end)
+end
+
+
 -- Gives the ServiceAccount NAMESPACE/NAME rules in a namespace; in all of them without one.
 local function grant(must, account, rules, ns)
   local owner, name = account:match "(.+)/(.+)"
@@ -46,6 +64,7 @@ local function grant(must, account, rules, ns)
     roleRef = { apiGroup = "rbac.authorization.k8s.io", kind = kind, name = id },
     subjects = { { kind = "ServiceAccount", name = name, namespace = owner } },
   })
+  until_allowed(must, owner, name, rules[#rules], ns)
 end
 
 
@@ -431,7 +450,7 @@ describe("the port of questions, on a real control plane", function()
     assert.equal(200, code)
     local function status(...)
       local result = host.command { "status", "--namespace", ns, ... }
-      assert.equal(3, result.code)
+      assert.equal(3, result.code, result.err)
       return result.err
     end
     local by_certificate = kubeconfig.write { user = client_certificate() }
