@@ -15,6 +15,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 . tools/tally.sh
 
 readonly folder=spec/mutants copy=$PWD/build/mutants
+readonly KINDS="unit server script binary attack fault" # of suites, see run_suite
 readonly jobs=${JOBS:-2}
 readonly patience_all=2400 # seconds for all of make test, with the release build that it needs
 export GIT_CEILING_DIRECTORIES=$PWD/build # the copy is no part of this repository
@@ -49,6 +50,7 @@ check() { # NAME…
     done
     git apply --check "$folder/$name.patch" || { echo "$folder/$name.patch: does not apply any more"; bad=1; }
     while read -r kind words; do
+      [[ " $KINDS " = *" $kind "* ]] || { echo "$folder/$name.patch: no suite is a '$kind'; a suite is one of: $KINDS"; bad=1; }
       for file in $words; do
         [ "$kind" != unit ] || file=$(unit_source "$file")
         [ "$kind" != attack ] || file=spec/attacks/$file.lua
@@ -87,7 +89,7 @@ patch_copy() { # NAME [--reverse]
   git -C "$copy" apply "${@:2}" "$folder/$1.patch" # the one of the copy
 }
 
-# ---- suites: a kind and its arguments, as in a patch's line `suite:` ----
+# ---- suites: a kind of KINDS and its arguments, as in a patch's line `suite:` ----
 
 targets_of() { # KIND ARG…
   case $1 in
@@ -118,7 +120,6 @@ run_suite() { # KIND ARG…
   fault) tools/faults.sh "${@:2}" ;;
   attack) run_attacks "${@:2}" ;;
   all) tools/test.sh "${@:2}" ;;
-  *) echo "no such kind of suite: $1" ;;
   esac
 }
 
