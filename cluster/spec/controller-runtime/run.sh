@@ -10,26 +10,15 @@
 # The last line counts tests. Exit code 1 for a test that fails, and for a suite that did not run.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
+. cluster/spec/runner.sh
 
 readonly here=$PWD/cluster/spec/controller-runtime
 readonly cache=${MOONLOOP_CACHE:-${HOME:?}/.cache/moonloop}
 readonly module=sigs.k8s.io/controller-runtime
 moonloop=$(realpath -m "${MOONLOOP:-build/release/moonloop}")
 export MOONLOOP=$moonloop GOTOOLCHAIN=local
-run=$(mktemp -d -t moonloop-controller-runtime.XXXXXX)
 suites=(client cache builder controller cluster manager webhook)
 [ $# -eq 0 ] || suites=("$@")
-
-finish() {
-  local jobs
-  mapfile -t jobs < <(jobs -p)
-  [ ${#jobs[@]} -eq 0 ] || kill "${jobs[@]}" 2>/dev/null || true
-  wait
-  if [ -n "${KEEP:-}" ]; then echo "kept: $run" >&2; else rm -rf "$run"; fi
-}
-trap finish EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
 
 # The programs of the suites, unless they are cached; leaves their folder in $programs.
 build() {
@@ -54,6 +43,7 @@ suite() {
     >"$run/$1.log" 2>&1
 }
 
+run_in controller-runtime
 build
 sources=$(cd "$here" && go mod download -json "$module" | sed -n 's/.*"Dir": "\(.*\)",/\1/p')
 for name in "${suites[@]}"; do

@@ -12,23 +12,13 @@
 # that is listed and passes, and for one that did not run.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
+. cluster/spec/runner.sh
 
 readonly here=cluster/spec/kubernetes
 readonly cache=${MOONLOOP_CACHE:-${HOME:?}/.cache/moonloop}
 readonly moonloop=${MOONLOOP:-build/release/moonloop}
 readonly servers=${SERVERS:-6}
 readonly areas='\[sig-(api-machinery|apps|architecture|auth|cli|instrumentation|network|node|storage)\].*\[Conformance\]'
-run=$(mktemp -d -t moonloop-kubernetes.XXXXXX)
-shares=()
-
-finish() {
-  [ ${#shares[@]} -eq 0 ] || kill "${shares[@]}" 2>/dev/null || true
-  wait
-  if [ -n "${KEEP:-}" ]; then echo "kept: $run" >&2; else rm -rf "$run"; fi
-}
-trap finish EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
 
 # The tests, and the programs of their images, unless they are cached; leaves their folder in $programs.
 build() {
@@ -51,14 +41,9 @@ add_kubectl() {
 
 # share NUMBER: runs the tests whose names $run/NUMBER.focus matches, on a server of their own.
 share() {
-  local kubeconfig=$run/$1.kubeconfig dev tests='' code=0
-  "$moonloop" dev --pod-network own --write-kubeconfig "$kubeconfig" "${images[@]}" >"$run/$1.dev" 2>&1 &
-  dev=$!
+  local kubeconfig=$run/$1.kubeconfig dev='' tests='' code=0
   trap 'kill $dev $tests 2>/dev/null; wait; exit 143' TERM
-  while [ ! -s "$kubeconfig" ]; do
-    kill -0 "$dev" 2>/dev/null || { echo "kubernetes: moonloop dev did not start:" >&2; cat "$run/$1.dev" >&2; return 1; }
-    sleep 0.05
-  done
+  start_dev "$kubeconfig" "$run/$1.dev" --pod-network own "${images[@]}"
   PATH=$(realpath "$run/bin"):$PATH "${suite[@]}" --kubeconfig="$kubeconfig" --ginkgo.focus="$(cat "$run/$1.focus")" \
     --ginkgo.timeout=40m --ginkgo.json-report="$run/$1.json" >"$run/$1.log" 2>&1 &
   tests=$!
@@ -72,6 +57,7 @@ unshare -Urmn true 2>/dev/null || {
   echo "0 passed, 0 failed, 1 skipped"
   exit 0
 }
+run_in kubernetes
 add_kubectl
 build
 images=(--image agnhost="$programs/agnhost pause" --image pause="$programs/agnhost pause"
@@ -83,8 +69,6 @@ suite=("$programs/suite" --provider=skeleton --allowed-not-ready-nodes=-1 --gink
 lua5.4 $here/report.lua plan "$run" "$servers" "$@"
 for focus in "$run"/*.focus; do
   share "$(basename "$focus" .focus)" &
-  shares+=($!)
 done
 wait
-shares=()
 lua5.4 $here/report.lua judge "$run"
