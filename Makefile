@@ -9,7 +9,7 @@ MAKEFLAGS += --no-print-directory
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build asan hostlua demo run test distros faults attacks stress mutants e2e conformance conformance-suite controller-runtime lint bench fuzz kinds yaml-table cron-instants script-api house deploy-manifests install uninstall deploy deploy-scripts undeploy docker-build format clean
+.PHONY: help deps build asan hostlua demo run test distros faults attacks stress mutants e2e conformance conformance-suite controller-runtime operators lint bench fuzz kinds yaml-table cron-instants script-api house deploy-manifests install uninstall deploy deploy-scripts undeploy docker-build format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,6 +80,10 @@ conformance-suite: build ## run Kubernetes' own tests against moonloop dev (ARGS
 controller-runtime: build ## run controller-runtime's own tests against moonloop dev --controllers none (ARGS="client cache")
 	@tools/deps.sh lua
 	@cluster/spec/controller-runtime/run.sh $(ARGS)
+
+operators: build ## deploy operators that others made to moonloop dev, and check that they work (ARGS=prometheus-operator)
+	@tools/deps.sh e2e
+	@cluster/spec/operators/run.sh $(ARGS)
 
 lint: ## run clang-format, cppcheck, luacheck, shellcheck, and the checks of layers and of the script API
 	@tools/deps.sh build test lint

@@ -10,7 +10,7 @@
 #   lua       for the Lua programs of tools/
 #   test      for make test, and for all that builds with sanitizers
 #   lint      for make lint and make format
-#   e2e       for make e2e and make conformance, beside Go (spec/e2e/controlplane/README.md)
+#   e2e       for make e2e, make conformance and make operators, beside Go (spec/e2e/controlplane/README.md)
 #   kubernetes  for make conformance-suite: programs that pods of Kubernetes' tests call
 #   fuzz      for make fuzz
 #   servers   for the specs that run PostgreSQL, MariaDB and Redis in pods. Two of the packages start services, so

@@ -48,6 +48,7 @@ elsewhere() {
     cluster/spec/conformance*) instead="make conformance" ;;
     cluster/spec/controller-runtime*) instead="make controller-runtime" ;;
     cluster/spec/kubernetes*) instead="make conformance-suite" ;;
+    cluster/spec/operators*) instead="make operators" ;;
     spec/mutants/*) instead="make mutants ARGS=$(basename "$1" .patch)" ;;
     spec/fuzz/fuzz_*) instead="make fuzz ARGS=$(basename "$1" .c | sed 's/^fuzz_//')" ;;
     *) return 0 ;;
