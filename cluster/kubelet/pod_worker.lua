@@ -269,9 +269,9 @@ function M:probe(record)
       local why = message:gsub("%s+$", "") -- commands end their lines
       self.kubelet:event(self.pod, "Warning", "Unhealthy", ("%s probe failed: %s"):format(kind, why))
     end,
-    kill = function(message)
+    kill = function(message, seconds)
       self.kubelet:event(self.pod, "Normal", "Killing", ("Container %s %s"):format(record.spec.name, message))
-      record.handle:stop(self.pod.spec.terminationGracePeriodSeconds or GRACE_DEFAULT)
+      record.handle:stop(seconds or self.pod.spec.terminationGracePeriodSeconds or GRACE_DEFAULT)
     end,
   })
 end

@@ -1,6 +1,7 @@
 --- Startup, liveness and readiness of a running container.
 ---
---- Rules: kubernetes/pkg/kubelet/prober. Until the startup probe has succeeded the others wait.
+--- Rules: kubernetes/pkg/kubelet/prober, kuberuntime/kuberuntime_container.go (setTerminationGracePeriod). Until the
+--- startup probe has succeeded the others wait.
 local host = require "cluster.host"
 
 local M = {}
@@ -17,7 +18,7 @@ end
 
 
 -- Acts on a probe that has succeeded or failed often enough in a row.
-local function verdict(record, callbacks, kind, ok)
+local function verdict(record, callbacks, probe, kind, ok)
   if kind == "Readiness" then
     set_ready(record, callbacks, ok)
   elseif kind == "Startup" and ok then
@@ -27,7 +28,7 @@ local function verdict(record, callbacks, kind, ok)
     callbacks.changed()
   elseif not ok then
     M.stop(record)
-    callbacks.kill(("failed %s probe, will be restarted"):format(kind:lower()))
+    callbacks.kill(("failed %s probe, will be restarted"):format(kind:lower()), probe.terminationGracePeriodSeconds)
   end
 end
 
@@ -49,7 +50,7 @@ local function run(record, callbacks, probe, kind)
     end
     timers[kind] = host.after(period, ask)
     if count == (ok and probe.successThreshold or probe.failureThreshold or (ok and 1 or 3)) then
-      verdict(record, callbacks, kind, ok)
+      verdict(record, callbacks, probe, kind, ok)
     end
   end
 
@@ -61,7 +62,8 @@ end
 
 
 --- Begins to probe a container that has started.
---- @param callbacks table { changed = fn(), unhealthy = fn(kind, message), kill = fn(why) }
+--- @param callbacks table { changed = fn(), unhealthy = fn(kind, message), kill = fn(why, seconds) }; seconds: that the
+---   probe gives the container to end, or nil
 function M.start(record, callbacks)
   local spec = record.spec
   record.probe_timers = {}

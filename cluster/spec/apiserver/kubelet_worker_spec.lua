@@ -454,4 +454,28 @@ describe("A pod at work", function()
     assert.equal("Readiness probe failed: cat: /ready: No such file", said)
     at_work:close()
   end)
+
+  for _, kind in ipairs { "startupProbe", "livenessProbe" } do
+    it(("has the seconds of its %s, if it says some, to end when that fails"):format(kind), function()
+      local given = {}
+      local function fail(probe)
+        probe.failureThreshold = 1
+        local kubelet = new_kubelet()
+        kubelet.runtime = { forget = function() end }
+        function kubelet.runtime.start()
+          return {
+            probe = function(_, _, fn) host.defer(function() fn(false, "no answer") end) end,
+            stop = function(_, seconds) table.insert(given, seconds) end,
+          }
+        end
+        pod_worker.new(kubelet, new_pod {
+          terminationGracePeriodSeconds = 60, containers = { { name = "main", [kind] = probe } },
+        }):sync()
+        hostlua.advance(0)
+      end
+      fail { terminationGracePeriodSeconds = 5 }
+      fail {}
+      assert.same({ 5, 60 }, given)
+    end)
+  end
 end)
