@@ -19,7 +19,7 @@ M.__index = M
 
 local NODE = "moonloop"
 local USER = { name = "system:node:" .. NODE, groups = { "system:nodes", "system:authenticated", "system:masters" } }
-local AGENT = "kubelet"
+local AGENT, SCHEDULER = "kubelet", "default-scheduler"
 local LOOPBACK, NOWHERE = "127.0.0.1", "192.0.2.1"
 
 -- The resources that pods refer to, by kind.
@@ -200,7 +200,7 @@ function M:schedule(pod)
         lastTransitionTime = host.timestamp(),
       } },
     })
-    self:event(pod, "Warning", "FailedScheduling", why, "default-scheduler")
+    self:event(pod, "Warning", "FailedScheduling", why, SCHEDULER)
     return
   end
   local code = self:call("POST", path_of(pod, "/binding"), {
@@ -211,7 +211,7 @@ function M:schedule(pod)
   })
   if code < 300 then
     self:event(pod, "Normal", "Scheduled", ("Successfully assigned %s/%s to %s"):format(
-      pod.metadata.namespace, pod.metadata.name, NODE), "default-scheduler")
+      pod.metadata.namespace, pod.metadata.name, NODE), SCHEDULER)
   end
 end
 
@@ -238,9 +238,9 @@ local function refusal(self, pod)
 end
 
 
--- Nobody schedules a pod that waits at a gate.
-local function is_gated(pod)
-  return next(pod.spec.schedulingGates or {}) ~= nil
+-- Nobody here gives a node to a pod that waits at a gate, or for another scheduler.
+local function is_left_to_others(pod)
+  return next(pod.spec.schedulingGates or {}) ~= nil or not pod.spec.nodeName and pod.spec.schedulerName ~= SCHEDULER
 end
 
 
@@ -278,7 +278,7 @@ function M:sync_pod(namespace, name)
     end
   elseif pod.metadata.deletionTimestamp then
     self:remove(pod)
-  elseif is_finished(pod) or is_gated(pod) then
+  elseif is_finished(pod) or is_left_to_others(pod) then
     return
   elseif not pod.spec.nodeName then
     self:schedule(pod)

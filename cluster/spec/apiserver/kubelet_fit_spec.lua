@@ -47,6 +47,19 @@ describe("The node", function()
     assert.equal(1, cluster:pod("rejected").status.observedGeneration)
   end)
 
+  it("leaves the pods of another scheduler to that, and runs those that it binds", function()
+    make("foreign", { schedulerName = "batch" })
+    cluster:change(NODE, { metadata = { labels = { colour = "blue" } } })
+    cluster.settle()
+    assert.equal("Pending", cluster:pod("foreign").status.phase)
+    assert.is_nil(cluster:pod("foreign").status.conditions)
+    cluster:must("POST", testcluster.PODS .. "/foreign/binding", {
+      metadata = { name = "foreign" }, target = { kind = "Node", name = "moonloop" },
+    })
+    cluster.settle()
+    assert.same({ "Running" }, state "foreign")
+  end)
+
   it("takes one pod with a hostPort at a time", function()
     local port = { containerPort = 80, hostPort = 8080 }
     make("first", {}, port)
