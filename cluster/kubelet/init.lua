@@ -17,7 +17,7 @@ local volume_updates = require "cluster.kubelet.volume_updates"
 local M = {}
 M.__index = M
 
-local NODE = "moonloop"
+local NODE, OS = "moonloop", "linux"
 local USER = { name = "system:node:" .. NODE, groups = { "system:nodes", "system:authenticated", "system:masters" } }
 local AGENT, SCHEDULER = "kubelet", "default-scheduler"
 local LOOPBACK, NOWHERE = "127.0.0.1", "192.0.2.1"
@@ -227,9 +227,12 @@ end
 
 
 -- Why the kubelet does not run a pod that has the node: a reason and a message, or nil.
+-- Rules: kubernetes/pkg/kubelet/lifecycle/predicate.go.
 local function refusal(self, pod)
   local why = self.pod_capacity:problem()
-  if why then
+  if pod.spec.os and pod.spec.os.name ~= OS then
+    return "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"
+  elseif why then
     return "OutOfpods", why
   elseif scheduler_filters.has_port_conflict(self, pod) then
     local plugin = scheduler_filters.PORTS
@@ -392,7 +395,7 @@ local function register_node(self)
   local hostname = NODE
   local labels = {
     ["kubernetes.io/hostname"] = hostname,
-    ["kubernetes.io/os"] = "linux",
+    ["kubernetes.io/os"] = OS,
     ["kubernetes.io/arch"] = self.machine.architecture,
   }
   self:call("POST", "/api/v1/nodes", {
@@ -416,7 +419,7 @@ local function register_node(self)
       },
       nodeInfo = {
         kubeletVersion = "moonloop",
-        operatingSystem = "linux",
+        operatingSystem = OS,
         architecture = self.machine.architecture,
         kernelVersion = self.machine.kernel,
       },

@@ -86,6 +86,15 @@ describe("The node", function()
       .. "for the requested pod ports" }, { status.phase, status.reason, status.message })
   end)
 
+  it("rejects a pod for another system", function()
+    make("glass", { os = { name = "windows" } })
+    local status = cluster:pod("glass").status
+    assert.same({ "Failed", "PodOSNotSupported", "Pod was rejected: Failed to admit pod as the OS field doesn't match "
+      .. "node OS" }, { status.phase, status.reason, status.message })
+    make("penguin", { os = { name = "linux" } })
+    assert.equal("Running", cluster:pod("penguin").status.phase)
+  end)
+
   it("has a pod ready when its readiness gates are open, and keeps conditions of others", function()
     local GATE = "example.com/registered"
     local function condition(type)
