@@ -1,7 +1,8 @@
 --- Plans the user, the root and the mounts of a container. cluster/host/process_root.c makes them.
 ---
---- Rules: kubernetes/pkg/kubelet/kubelet_pods.go (makeMounts, ensureHostsFile), kuberuntime/kuberuntime_container.go
---- (makeMounts: the file of terminationMessagePath), util/truncateHostname.
+--- Rules: kubernetes/pkg/kubelet/kubelet_pods.go (makeMounts, ensureHostsFile, GeneratePodHostNameAndDomain),
+--- util/util.go (GetNodenameForKernel), kuberuntime/kuberuntime_container.go (makeMounts: the file of
+--- terminationMessagePath).
 local clean_path = require "cluster.apiserver.clean_path"
 local passwd = require "cluster.kubelet.passwd"
 local process = require "cluster.process"
@@ -11,16 +12,33 @@ local volumes = require "cluster.kubelet.volumes"
 
 local M = {}
 
-local HOSTNAME_MAX = 63
+local HOSTNAME_MAX, FULL_NAME_MAX = 63, 64
 local ANYBODY = 65532 -- for an image that must not run as root and does not say as whom
 local HOME = "/root"
 local ALL_READ, ALL_WRITE = 420, 438 -- 0644, 0666
 local READ_ONLY = { "configMap", "secret", "projected", "downwardAPI" } -- whatever the mount says
 
 
---- The name that a pod's containers see as that of their host.
+-- @return string name of a pod's host, string|nil domain that the name is in
+local function names_of(pod)
+  local spec = pod.spec
+  local name = (spec.hostnameOverride or spec.hostname or pod.metadata.name):sub(1, HOSTNAME_MAX):gsub("[-.]+$", "")
+  if spec.hostnameOverride or (spec.subdomain or "") == "" then
+    return name
+  end
+  return name, ("%s.%s.svc.cluster.local"):format(spec.subdomain, pod.metadata.namespace)
+end
+
+
+--- The name that a pod's containers see as that of their host. @return string|nil, or nil and why there is none
 function M.hostname(pod)
-  return ((pod.spec.hostname or pod.metadata.name):sub(1, HOSTNAME_MAX):gsub("[-.]+$", ""))
+  local name, domain = names_of(pod)
+  local full = domain and pod.spec.setHostnameAsFQDN and name .. "." .. domain or name
+  if #full > FULL_NAME_MAX then
+    return nil, ("failed to construct FQDN from pod hostname and cluster domain, FQDN %s is too long (%d characters is "
+      .. "the max, %d characters requested)"):format(full, FULL_NAME_MAX, #full)
+  end
+  return full
 end
 
 
@@ -37,11 +55,8 @@ end
 
 -- The names of its own address: that by which others know it comes first.
 local function own_names(pod)
-  local name, subdomain = M.hostname(pod), pod.spec.subdomain
-  if not subdomain or subdomain == "" then
-    return name
-  end
-  return ("%s.%s.%s.svc.cluster.local\t%s"):format(name, subdomain, pod.metadata.namespace, name)
+  local name, domain = names_of(pod)
+  return domain and ("%s.%s\t%s"):format(name, domain, name) or name
 end
 
 
@@ -172,6 +187,10 @@ end
 --- @return table|nil plan { container =, directory = where it starts, root =, home =, message = the file of its last
 ---   words, below place.base }, or nil and why not
 function M.plan(place, run, program)
+  local hostname, unnamed = M.hostname(run.pod)
+  if not hostname then
+    return nil, unnamed
+  end
   local mounts, message = mounts_of(place, run, program)
   if not mounts then
     return nil, message
@@ -193,7 +212,7 @@ function M.plan(place, run, program)
     message = message,
     container = {
       root = place.folder .. root,
-      hostname = M.hostname(run.pod),
+      hostname = hostname,
       user = user,
       group = group,
       read_only = (run.container.securityContext or {}).readOnlyRootFilesystem or false,

@@ -216,6 +216,27 @@ describe("moonloop dev with a network of pods' own", function()
     server:stop()
   end)
 
+  it_isolated("gives a pod the host name that it asks for", function()
+    server = dev.start(OWN)
+    local show = { "sh", "-c", "hostname; echo $HOSTNAME; cat /etc/hostname; tail -n1 /etc/hosts | cut -f2-" }
+    local full, other = "h.s.default.svc.cluster.local", "other.example.com"
+    assert.equal((full .. "\n"):rep(4):gsub("\n$", "\th\n"),
+      run("full", show, { hostname = "h", subdomain = "s", setHostnameAsFQDN = true }))
+    assert.equal((other .. "\n"):rep(4),
+      run("other", show, { hostname = "h", subdomain = "s", hostnameOverride = other }))
+    local long = pod("long", show, { subdomain = ("s"):rep(40), setHostnameAsFQDN = true })
+    server:must("POST", PODS, long)
+    local waiting = till_pod("long", function(found)
+      local status = found.status.containerStatuses
+      local state = status and status[1].state.waiting
+      return state and state.message and state
+    end)
+    local words = "failed to construct FQDN from pod hostname and cluster domain, FQDN long.%s.default.svc.cluster"
+      .. ".local is too long (64 characters is the max, 71 characters requested)"
+    assert.equal(words:format(("s"):rep(40)), waiting.message)
+    server:stop()
+  end)
+
   it_isolated("serves ports of containers on 127.0.0.1, where they are free, and node ports", function()
     server = dev.start(OWN)
     local free, other, busy = free_ports(3)

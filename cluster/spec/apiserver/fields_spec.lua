@@ -68,9 +68,10 @@ describe("The page about fields", function()
     },
     {
       name = "a type to which nothing leads that acts",
-      from = "`hostAliases` | acts", to = "`hostAliases` | waits",
-      "HostAlias.*: there is no such field, or another row has it: take it out of docs/fields.md",
-      "HostAlias: nothing that acts leads to this type: take its rows out of docs/fields.md",
+      from = "`dnsConfig` `dnsPolicy` | acts", to = "`dnsConfig` `dnsPolicy` | waits",
+      "PodDNSConfig.*: there is no such field, or another row has it: take it out of docs/fields.md",
+      "PodDNSConfig: nothing that acts leads to this type: take its rows out of docs/fields.md",
+      "PodDNSConfigOption: nothing that acts leads to this type: take its rows out of docs/fields.md",
     },
     {
       name = "a type without rows", from = "| HostAlias | `*` | acts | `kubelet/mounts.lua` |\n", to = "",
