@@ -19,6 +19,7 @@ local RESTART_POLICIES = { "Always", "OnFailure", "Never" }
 local DNS_POLICIES = { "ClusterFirstWithHostNet", "ClusterFirst", "Default", "None" }
 local NAMESERVERS_MAX, SEARCHES_MAX = 3, 32
 local SECONDS_MAX = 2147483647
+local HOSTNAME_MAX = 64
 
 
 -- On the machine's network a port of a container is one of the machine. `is_pod`: it has been filled in already.
@@ -109,6 +110,25 @@ local function check_aliases(aliases, path, errors)
 end
 
 
+local function check_hostname_override(spec, path, errors)
+  local name = spec.hostnameOverride
+  path = path .. ".hostnameOverride"
+  if not name then
+    return
+  end
+  if spec.setHostnameAsFQDN then
+    errors[#errors + 1] = field.forbidden(path, "may not be specified when setHostnameAsFQDN is true")
+  end
+  if spec.hostNetwork then
+    errors[#errors + 1] = field.forbidden(path, "may not be specified when hostNetwork is true")
+  end
+  if #name > HOSTNAME_MAX then
+    errors[#errors + 1] = field.too_long(path, name, HOSTNAME_MAX)
+  end
+  check.each(errors, path, name, names.subdomain(name))
+end
+
+
 local function check_placing(spec, path, errors)
   scheduling.tolerations(spec.tolerations or NONE, path .. ".tolerations", errors)
   check_aliases(spec.hostAliases, path .. ".hostAliases", errors)
@@ -142,6 +162,7 @@ function M.validate(spec, path, errors, is_pod)
   check_dns(spec, path, errors)
   check_gates(spec, path, errors)
   scheduling.spread(spec.topologySpreadConstraints or NONE, path .. ".topologySpreadConstraints", errors)
+  check_hostname_override(spec, path, errors)
   check_names(spec, { "serviceAccountName", "nodeName" }, names.subdomain, path, errors)
   check_deadline(spec.activeDeadlineSeconds, path, errors)
   check_names(spec, { "hostname", "subdomain" }, names.label, path, errors)
