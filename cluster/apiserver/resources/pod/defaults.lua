@@ -1,6 +1,7 @@
---- The defaults of pods and of pod templates.
+--- The defaults of pods and of pod templates. Fields of features that are switched off in this release are dropped.
 ---
---- Rules: kubernetes/pkg/apis/core/v1/defaults.go. Constants that OpenAPI publishes are set by typed.lua already.
+--- Rules: kubernetes/pkg/apis/core/v1/defaults.go, pkg/api/pod/util.go (dropDisabledFields). Constants that OpenAPI
+--- publishes are set by typed.lua already.
 local image = require "cluster.apiserver.resources.pod.image"
 local quantity = require "cluster.quantity"
 
@@ -54,7 +55,17 @@ local function field_ref(selector)
 end
 
 
+local function drop_stop_signal(value)
+  local lifecycle = value.lifecycle
+  if lifecycle and lifecycle.stopSignal then
+    lifecycle.stopSignal = nil
+    value.lifecycle = next(lifecycle) and lifecycle
+  end
+end
+
+
 local function container(value)
+  drop_stop_signal(value)
   for _, variable in ipairs(value.env or NONE) do
     field_ref(variable.valueFrom and variable.valueFrom.fieldRef)
   end
@@ -138,6 +149,7 @@ end
 
 --- A pod's spec, alone or within a template.
 function M.spec(spec)
+  spec.schedulingGroup = nil
   spec.dnsPolicy = spec.dnsPolicy or "ClusterFirst"
   spec.restartPolicy = spec.restartPolicy or "Always"
   spec.securityContext = spec.securityContext or {}

@@ -99,10 +99,6 @@ local function check_lifecycle(lifecycle, path, errors, grace)
       M.action(lifecycle[name], path .. "." .. name, errors, grace)
     end
   end
-  if lifecycle.stopSignal then
-    errors[#errors + 1] = field.forbidden(path .. ".stopSignal",
-      "may not be set for containers with empty `spec.os.name`")
-  end
 end
 
 
