@@ -17,6 +17,8 @@ local PROTOCOLS = { "SCTP", "TCP", "UDP" }
 local PULL_POLICIES = { "Always", "IfNotPresent", "Never" }
 local MESSAGE_POLICIES = { "File", "FallbackToLogsOnError" }
 local RESTART_POLICIES = { "Always", "Never", "OnFailure" }
+local RESTART_ACTIONS, RESTART_OPERATORS = { "Restart", "RestartAllContainers" }, { "In", "NotIn" }
+local RESTART_RULES_MAX, EXIT_CODES_MAX = 20, 255
 
 
 local function check_port(port, seen, path, errors)
@@ -132,11 +134,37 @@ local function check_host_ports(list, path, errors)
 end
 
 
-local function check_restart(container, path, errors)
-  check.one_of(container.restartPolicy, RESTART_POLICIES, path .. ".restartPolicy", errors)
-  if container.restartPolicyRules and not container.restartPolicy then
+local function check_restart_rule(rule, path, errors)
+  local codes = rule.exitCodes
+  check.choice(rule.action or "", RESTART_ACTIONS, path .. ".action", errors)
+  if not codes then
+    errors[#errors + 1] = field.required(path .. ".exitCodes", "must be specified")
+    return
+  end
+  check.choice(codes.operator or "", RESTART_OPERATORS, path .. ".exitCodes.operator", errors)
+  if #(codes.values or NONE) > EXIT_CODES_MAX then
+    errors[#errors + 1] = field.too_many(path .. ".exitCodes.values", #codes.values, EXIT_CODES_MAX)
+  end
+end
+
+
+-- The rules of an init container are looked at when it has a policy, those of others in any case.
+local function check_restart(container, path, errors, is_init)
+  local rules, policy = container.restartPolicyRules or NONE, container.restartPolicy
+  check.one_of(policy, RESTART_POLICIES, path .. ".restartPolicy", errors)
+  if rules[1] and not policy then
     errors[#errors + 1] = field.required(path .. ".restartPolicy",
       "must specify restartPolicy when restart rules are used")
+  end
+  if is_init and not policy then
+    return
+  end
+  path = path .. ".restartPolicyRules"
+  if #rules > RESTART_RULES_MAX then
+    errors[#errors + 1] = field.too_many(path, #rules, RESTART_RULES_MAX)
+  end
+  for i, rule in ipairs(rules) do
+    check_restart_rule(rule, ("%s[%d]"):format(path, i - 1), errors)
   end
 end
 
@@ -182,7 +210,7 @@ function M.init(spec, volumes, path, errors)
   for i, container in ipairs(spec.initContainers or NONE) do
     local at = ("%s[%d]"):format(path, i - 1)
     M.common(container, volumes, at, errors)
-    check_restart(container, at, errors)
+    check_restart(container, at, errors, true)
     if seen[container.name] then
       errors[#errors + 1] = field.duplicate(at .. ".name", container.name)
     end
