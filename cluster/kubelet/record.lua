@@ -2,6 +2,7 @@
 ---
 --- Rules: kubernetes/pkg/kubelet/container (ShouldContainerBeRestarted), kuberuntime (computeInitContainerActions).
 local host = require "cluster.host"
+local restarts = require "cluster.restarts"
 
 local M = {}
 
@@ -59,12 +60,11 @@ end
 
 --- Returns true if a container that has ended starts again. @param policy string the pod's restartPolicy
 function M.may_restart(record, policy)
-  if record.is_sidecar then
-    return true
-  elseif policy == "Never" then
+  local code = record.state.terminated.exitCode
+  if record.is_init and not record.is_sidecar and code == 0 then
     return false
   end
-  return M.has_failed(record) or (policy == "Always" and not record.is_init)
+  return restarts.follows(record.spec, policy, code)
 end
 
 

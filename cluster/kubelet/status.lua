@@ -83,18 +83,22 @@ local function is_pending(init, containers)
 end
 
 
---- "Pending", "Running", "Succeeded" or "Failed".
+--- "Pending", "Running", "Succeeded" or "Failed". @param policy string the pod's restartPolicy
 function M.phase(policy, init, containers)
-  if policy == "Never" and any(those(init, is_sidecar, false), records.has_failed) then
+  local function goes_on(record)
+    return not records.is_over(record) or records.may_restart(record, policy)
+  end
+  local function has_failed(record)
+    return records.has_failed(record) and not goes_on(record)
+  end
+  if any(those(init, is_sidecar, false), has_failed) then
     return "Failed"
   elseif is_pending(init, containers) then
     return "Pending"
-  elseif any(init, is_running) or any(containers, is_running) or policy == "Always" then
+  elseif any(init, is_running) or any(containers, goes_on) then
     return "Running"
-  elseif all(containers, has_succeeded) then
-    return "Succeeded"
   end
-  return policy == "Never" and "Failed" or "Running"
+  return all(containers, has_succeeded) and "Succeeded" or "Failed"
 end
 
 

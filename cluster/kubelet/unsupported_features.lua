@@ -6,6 +6,7 @@
 --- no containers, processes and files are, too.
 local images = require "cluster.kubelet.images"
 local clean_path = require "cluster.apiserver.clean_path"
+local restarts = require "cluster.restarts"
 local security_context = require "cluster.kubelet.security_context"
 
 local M = {}
@@ -78,6 +79,13 @@ local function probes(_, container)
 end
 
 
+local function restart_rules(_, container)
+  if restarts.starts_all(container) then
+    return "restartPolicyRules with action RestartAllContainers"
+  end
+end
+
+
 local function kind_of(volume)
   for _, kind in ipairs(VOLUMES) do
     if volume[kind] then
@@ -127,8 +135,10 @@ local function hosts_of_process(pod)
   end
 end
 
-local RULES = { rights, probes, volumes }
-local RULES_OF_PROCESSES = { rights, user_of_process, probes, volumes, paths_of_process, hosts_of_process }
+local RULES = { rights, probes, restart_rules, volumes }
+local RULES_OF_PROCESSES = {
+  rights, user_of_process, probes, restart_rules, volumes, paths_of_process, hosts_of_process,
+}
 
 
 -- In the words of kubelet and runc.

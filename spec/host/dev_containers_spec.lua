@@ -194,6 +194,23 @@ describe("moonloop dev", function()
     server:stop()
   end)
 
+  it("starts a container again by its own rules, and says that it cannot start all", function()
+    server = dev.start {}
+    local function rules(action)
+      return { restartPolicy = "Never", restartPolicyRules = { {
+        action = action, exitCodes = { operator = "In", values = { 42 } },
+      } } }
+    end
+    server:must("POST", PODS, pod("one", "exit 42", nil, rules "Restart"))
+    server:must("POST", PODS, pod("all", "exit 42", nil, rules "RestartAllContainers"))
+    till_state(server, "one", function(state)
+      return state.waiting and state.waiting.reason == "CrashLoopBackOff"
+    end)
+    assert.matches("restartPolicyRules with action RestartAllContainers",
+      till_state(server, "all", refused).message, 1, true)
+    server:stop()
+  end)
+
   it("refuses a volume in place of the root", function()
     server = dev.start {}
     server:must("POST", PODS, pod("root", "true", "/"))

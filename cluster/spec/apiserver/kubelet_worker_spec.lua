@@ -93,6 +93,56 @@ describe("A pod at work", function()
     end)
   end
 
+  -- Containers with a restartPolicy of their own, in pods with another one: what they are after an exit code.
+  local function rule(operator, ...)
+    return { action = "Restart", exitCodes = { operator = operator, values = { ... } } }
+  end
+  local OWN = {
+    { pod = "Always", own = "Never", code = 1, phase = "Failed" },
+    { pod = "Always", own = "Never", code = 0, phase = "Succeeded" },
+    { pod = "Never", own = "OnFailure", code = 1, phase = "Running" },
+    { pod = "Never", own = "OnFailure", code = 0, phase = "Succeeded" },
+    { pod = "OnFailure", own = "Always", code = 0, phase = "Running" },
+    { pod = "Never", own = "Never", rules = { rule("In", 41, 42) }, code = 42, phase = "Running" },
+    { pod = "Never", own = "Never", rules = { rule("In", 41, 42) }, code = 1, phase = "Failed" },
+    { pod = "Never", own = "Never", rules = { rule("In", 1), rule("NotIn", 0, 3) }, code = 4, phase = "Running" },
+    { pod = "Never", own = "Never", rules = { rule("NotIn", 0, 3) }, code = 3, phase = "Failed" },
+  }
+  for i, case in ipairs(OWN) do
+    it(("is %s by the policy and the rules of its container: %d"):format(case.phase, i), function()
+      local main = { name = "main", restartPolicy = case.own, restartPolicyRules = case.rules }
+      local kubelet = start({ restartPolicy = case.pod, containers = { main } },
+        { main = { after = 1, code = case.code } })
+      hostlua.advance(1)
+      hostlua.advance(1)
+      assert.equal(case.phase, kubelet.status.phase)
+      assert.equal(case.phase == "Running" and 1 or 0, kubelet.status.containerStatuses[1].restartCount)
+    end)
+  end
+
+  it("tries an init container again that says so, and fails with one that does not", function()
+    local init = { { name = "a", restartPolicy = "OnFailure" } }
+    local kubelet = start({ restartPolicy = "Never", initContainers = init }, { a = { after = 1, code = 2 } })
+    hostlua.advance(1)
+    assert.equal("Pending", kubelet.status.phase)
+    hostlua.advance(0)
+    assert.same({ "a: running", "main: PodInitializing" }, states(kubelet))
+    init[1].restartPolicy = "Never"
+    kubelet = start({ restartPolicy = "Always", initContainers = init }, { a = { after = 1, code = 2 } })
+    hostlua.advance(1)
+    assert.equal("Failed", kubelet.status.phase)
+  end)
+
+  it("runs on while one of its containers starts again, though the others have ended", function()
+    local list = { { name = "main", restartPolicy = "Always" }, { name = "other" } }
+    local kubelet = start({ restartPolicy = "Never", containers = list },
+      { main = { after = 1, code = 1 }, other = { after = 1, code = 0 } })
+    hostlua.advance(1)
+    hostlua.advance(1)
+    assert.same({ "main: CrashLoopBackOff", "other: Completed 0" }, states(kubelet))
+    assert.equal("Running", kubelet.status.phase)
+  end)
+
   it("waits longer before each further restart, at most five minutes", function()
     local kubelet = start({}, { main = { after = 0, code = 1 } })
     local waits = {}

@@ -7,6 +7,7 @@ local device_statuses = require "cluster.apiserver.resources.pod.device_statuses
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local ip = require "cluster.apiserver.resources.ip"
+local restarts = require "cluster.restarts"
 local spec_rules = require "cluster.apiserver.resources.pod.spec"
 
 local M = {}
@@ -158,17 +159,32 @@ local function check_addresses(list, key, path, errors)
 end
 
 
--- A container that has ended may only run again if the pod's restartPolicy starts it again.
-local function check_states(new, old, path, spec, errors)
-  if spec.restartPolicy == "Always" then
-    return
+-- The containers of a pod by their names, or nil if a rule of one may start them all again.
+local function by_name(spec)
+  local known = {}
+  for _, list in ipairs { spec.initContainers or NONE, spec.containers } do
+    for _, container in ipairs(list) do
+      if restarts.starts_all(container) then
+        return nil
+      end
+    end
   end
-  for i, before in ipairs(old or NONE) do
+  for _, container in ipairs(spec.containers) do
+    known[container.name] = container
+  end
+  return known
+end
+
+
+-- A container that has ended may only run again if its rules, its restartPolicy or that of its pod start it again.
+local function check_states(new, old, path, spec, errors)
+  local known = by_name(spec)
+  for i, before in ipairs(known and old or NONE) do
     local state = before.state and before.state.terminated
     for _, after in ipairs(state and new or NONE) do
-      local ended = after.state and after.state.terminated
-      local restarts = spec.restartPolicy == "OnFailure" and state.exitCode ~= 0
-      if after.name == before.name and not ended and not restarts then
+      local ended, container = after.state and after.state.terminated, known[before.name]
+      local is_allowed = container and restarts.follows(container, spec.restartPolicy, state.exitCode)
+      if after.name == before.name and not ended and not is_allowed then
         errors[#errors + 1] = field.forbidden(("%s[%d].state"):format(path, i - 1),
           "may not be transitioned to non-terminated state")
       end
