@@ -111,7 +111,8 @@ local function requires(names)
     edges[mine] = edges[mine] or {}
     for line in io.lines(file) do
       number = number + 1
-      local used = known[line:match('^[^-].*require[ (]*"([%w_.]*)"')]
+      local used = known[line:match('^[^-].*require[ (]*"([%w_.]*)"')
+        or line:match('^[^-].*later%.module "([%w_.]*)"')]
       local theirs = used and room(used)
       if theirs and theirs ~= mine then
         edges[mine][theirs] = edges[mine][theirs] or { file = file, number = number }

@@ -1,9 +1,10 @@
 --- Requests that are not about a resource: discovery, OpenAPI, health, version.
 ---
 --- Rules: apiserver/pkg/server/{healthz,routes}, kube-aggregator (the list of paths).
-local discovery = require "cluster.apiserver.discovery"
+local later = require "cluster.later"
+local discovery = later.module "cluster.apiserver.discovery"
 local health = require "cluster.apiserver.health"
-local openapi = require "cluster.apiserver.openapi"
+local openapi = later.module "cluster.apiserver.openapi"
 local respond = require "cluster.apiserver.respond"
 local status = require "cluster.apiserver.status"
 

@@ -6,16 +6,17 @@
 ---
 --- An environment says which variables and functions there are; it never changes and may be shared. A program is
 --- compiled once and run often. Expressions compute without side effects, always end, and count what they cost.
-local checker = require "cluster.cel.checker"
-local estimate = require "cluster.cel.estimate"
+local later = require "cluster.later"
+local checker = later.module "cluster.cel.checker"
+local estimate = later.module "cluster.cel.estimate"
 local frames = require "cluster.cel.frame"
-local issues_module = require "cluster.cel.issues"
+local issues_module = later.module "cluster.cel.issues"
 local json = require "cluster.cel.json"
-local libraries = require "cluster.cel.libraries"
-local parser = require "cluster.cel.parser"
-local plan = require "cluster.cel.plan"
+local libraries = later.module "cluster.cel.libraries"
+local parser = later.module "cluster.cel.parser"
+local plan = later.module "cluster.cel.plan"
 local types = require "cluster.cel.types"
-local validate = require "cluster.cel.validate"
+local validate = later.module "cluster.cel.validate"
 local values = require "cluster.cel.values"
 
 local M = {
@@ -143,16 +144,16 @@ end
 --- Runs it.
 --- @param bindings table|nil name of a variable → value; those that the program does not use are passed over
 --- @param limit number|nil of the cost; 1000000 when it is left out
---- @param later table|nil name of a variable → what returns its value, or nil and a message, when it is first read
+--- @param late table|nil name of a variable → what returns its value, or nil and a message, when it is first read
 --- @return any|nil value
 --- @return table|nil err { message, exceeded } when there is no value; `exceeded` when it cost too much, `bug` when
 ---   it is our mistake
 --- @return integer cost
-function Program:run(bindings, limit, later)
+function Program:run(bindings, limit, late)
   local frame = frames.new(limit or LIMIT)
   for name, slot in pairs(self.bound) do
     frame[slot] = bindings and bindings[name]
-    frame[-slot] = later and later[name]
+    frame[-slot] = late and late[name]
   end
   local ok, value, message = pcall(self.run_node, frame)
   if value == frames.INTERRUPTED then

@@ -1,6 +1,7 @@
 --- The controllers of kube-controller-manager that are useful here, and those of kube-apiserver.
-local persistentvolume_folders = require "cluster.controllers.persistentvolume_folders"
-local persistentvolume = require "cluster.controllers.persistentvolume"
+local later = require "cluster.later"
+local persistentvolume_folders = later.module "cluster.controllers.persistentvolume_folders"
+local persistentvolume = later.module "cluster.controllers.persistentvolume"
 
 local M = {}
 

@@ -9,7 +9,7 @@
 --- A plugin may wait for an answer from outside: the request is one of the threads that the loop runs.
 ---
 --- Each point is a list of plugins, asked in their order; the first that refuses ends it. A plugin is
----   watches                    ids of resources: it is only asked when an object of one of them is stored
+---   watches                    the id of a resource: it is only asked when an object of it is stored
 ---   check(attributes)          returns nil, or a status that refuses the write. A mutating one changes
 ---                              attributes.object in place
 ---
@@ -28,9 +28,10 @@
 ---
 --- Rules: apiserver/pkg/endpoints/handlers/{create,update,patch,delete}.go, apiserver/pkg/registry/rest/create.go,
 --- apiserver/pkg/admission/plugin/webhook/predicates/rules (the exempt group).
-local mutations = require "cluster.apiserver.admission.policies.mutations"
-local policies = require "cluster.apiserver.admission.policies"
-local webhooks = require "cluster.apiserver.admission.webhooks"
+local later = require "cluster.later"
+local mutations = later.module "cluster.apiserver.admission.policies.mutations"
+local policies = later.module "cluster.apiserver.admission.policies"
+local webhooks = later.module "cluster.apiserver.admission.webhooks"
 
 local M = {}
 
@@ -38,22 +39,28 @@ local EXEMPT <const> = "admissionregistration.k8s.io"
 local OPTIONS = { CREATE = "CreateOptions", UPDATE = "UpdateOptions", DELETE = "DeleteOptions" }
 local NONE = {}
 
+local function plugin(watched, check)
+  return { watches = watched .. "." .. EXEMPT, check = check }
+end
+
+
+-- Their modules are loaded when they are first asked: most servers have no object that one acts by.
 M.plugins = {
-  mutating = { mutations.first, webhooks.mutating, mutations.again },
-  validating = { policies, webhooks.validating },
+  mutating = {
+    plugin("mutatingadmissionpolicybindings", function(attributes) return mutations.first(attributes) end),
+    plugin("mutatingwebhookconfigurations", function(attributes) return webhooks.mutating(attributes) end),
+    plugin("mutatingadmissionpolicybindings", function(attributes) return mutations.again(attributes) end),
+  },
+  validating = {
+    plugin("validatingadmissionpolicybindings", function(attributes) return policies.check(attributes) end),
+    plugin("validatingwebhookconfigurations", function(attributes) return webhooks.validating(attributes) end),
+  },
 }
 
 
--- True if an object is stored that the plugin acts on. Most servers have none.
-local function is_active(plugin, server)
-  local collections = server.store.collections
-  for _, id in ipairs(plugin.watches) do
-    local found = collections[id]
-    if found and found:size() > 0 then
-      return true
-    end
-  end
-  return false
+local function is_active(one, server)
+  local watched = server.store.collections[one.watches]
+  return watched and watched:size() > 0
 end
 
 
@@ -79,10 +86,10 @@ end
 
 local function pass(plugins, request, operation, object, old, settings)
   local attributes
-  for _, plugin in ipairs(plugins) do
-    if is_active(plugin, request.server) and request.res.group ~= EXEMPT and not request.skips_admission then
+  for _, one in ipairs(plugins) do
+    if is_active(one, request.server) and request.res.group ~= EXEMPT and not request.skips_admission then
       attributes = attributes or M.attributes(request, operation, object, old, settings)
-      local failure = plugin.check(attributes)
+      local failure = one.check(attributes)
       if failure then
         return failure
       end

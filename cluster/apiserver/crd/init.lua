@@ -2,13 +2,14 @@
 ---
 --- Rules: apiextensions-apiserver/pkg/controller/{status,establish,apiapproval,finalizer}. As there, each step is a
 --- separate write to the CRD's status; here all steps follow at once after the write of the CRD.
-local approval = require "cluster.apiserver.crd.approval"
+local later = require "cluster.later"
+local approval = later.module "cluster.apiserver.crd.approval"
 local conditions = require "cluster.apiserver.crd.conditions"
-local conversion = require "cluster.apiserver.crd.conversion"
+local conversion = later.module "cluster.apiserver.crd.conversion"
 local host = require "cluster.host"
 local names = require "cluster.apiserver.crd.names"
 local refresh = require "cluster.apiserver.crd.refresh"
-local resource = require "cluster.apiserver.crd.resource"
+local resource = later.module "cluster.apiserver.crd.resource"
 local sources = require "cluster.apiserver.crd.source"
 local store = require "cluster.apiserver.store"
 local summary = require "cluster.apiserver.crd.summary"

@@ -3,7 +3,8 @@
 local default = require "cluster.apiserver.schema.default"
 local host = require "cluster.host"
 local prune = require "cluster.apiserver.schema.prune"
-local resource = require "cluster.apiserver.crd.resource"
+local later = require "cluster.later"
+local resource = later.module "cluster.apiserver.crd.resource"
 
 
 -- The entry as `res` has it, at the same revision. The forms that a webhook made of it are dropped.

@@ -3,6 +3,7 @@
 local builtin = require "cluster.apiserver.schema.builtin"
 local facts = require "cluster.kinds.resources"
 local kinds = require "cluster.apiserver.resources.kinds"
+local later = require "cluster.later"
 local selectors = require "cluster.apiserver.resources.selectors"
 local typed = require "cluster.apiserver.schema.typed"
 
@@ -13,19 +14,6 @@ local NONE = {}
 
 -- Where the number of copies stands in every built-in kind that has a scale.
 local SCALE = { spec = "spec.replicas", status = "status.replicas", selector = selectors.of_spec }
-
-
--- A table that is filled by what `load` returns when a key of it is first read; `next` and `pairs` do not see that.
-local function later(load)
-  return setmetatable({}, { __index = function(empty, key)
-    local loaded = load()
-    setmetatable(empty, nil)
-    for name, value in pairs(loaded) do
-      empty[name] = value
-    end
-    return empty[key]
-  end })
-end
 
 
 -- Puts the object in the form of its type first: what the kind's own defaults see has no nulls and no empty parts.
@@ -95,10 +83,10 @@ local function describe(fact, kind)
   res.deprecated = kind.deprecated
   res.storage_version = kind.stored or res.storage_version
   res.schema = builtin.of(res.group, res.version, res.kind)
-  res.strategy = later(function()
+  res.strategy = later.table(function()
     return strategy_of(res, kind)
   end)
-  res.convert = kind.id and later(function()
+  res.convert = kind.id and later.table(function()
     return rules_of(kind).convert
   end)
   return res

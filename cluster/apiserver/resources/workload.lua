@@ -2,11 +2,12 @@
 ---
 --- Rules: kubernetes/pkg/apis/apps/validation/validation.go, pkg/registry/apps/*/strategy.go.
 local check = require "cluster.apiserver.resources.check"
-local defaults = require "cluster.apiserver.resources.pod.defaults"
+local later = require "cluster.later"
+local defaults = later.module "cluster.apiserver.resources.pod.defaults"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local selectors = require "cluster.apiserver.resources.selectors"
-local template = require "cluster.apiserver.resources.pod.template"
+local template = later.module "cluster.apiserver.resources.pod.template"
 
 local M = {}
 

@@ -6,7 +6,8 @@ local absent = require "cluster.apiserver.verbs.absent"
 local host = require "cluster.host"
 local names = require "cluster.names"
 local respond = require "cluster.apiserver.respond"
-local scale = require "cluster.apiserver.verbs.scale"
+local later = require "cluster.later"
+local scale = later.module "cluster.apiserver.verbs.scale"
 local status = require "cluster.apiserver.status"
 
 local M = {}

@@ -23,7 +23,7 @@ describe("admission of a write", function()
     server, seen, refuse = testserver.new(), {}, nil
     before = { admission.plugins.mutating, admission.plugins.validating }
     admission.plugins.mutating = {}
-    admission.plugins.validating = { { watches = { "namespaces" }, check = note } }
+    admission.plugins.validating = { { watches = "namespaces", check = note } }
   end)
 
   after_each(function()
@@ -61,7 +61,7 @@ describe("admission of a write", function()
   end)
 
   it("lets a mutating one change the object", function()
-    admission.plugins.mutating = { { watches = { "namespaces" }, check = function(attributes)
+    admission.plugins.mutating = { { watches = "namespaces", check = function(attributes)
       if attributes.object and attributes.res.id == "configmaps" then
         attributes.object.data = { set = "by it" }
       end
@@ -71,7 +71,7 @@ describe("admission of a write", function()
   end)
 
   it("is not asked when nothing is stored that it acts by", function()
-    admission.plugins.validating[1].watches = { "nothing.of.that" }
+    admission.plugins.validating[1].watches = "nothing.of.that"
     refuse = "no"
     server:must("POST", MAPS, { metadata = { name = "a" } })
     assert.same({}, seen)

@@ -19,8 +19,6 @@ local POLICIES, BINDINGS = "validatingadmissionpolicies" .. GROUP, "validatingad
 local VALUE_MAX = 10 * 1024
 local FAILURE_KEY = "validation.policy.admission.k8s.io/validation_failure"
 
-M.watches = { BINDINGS }
-
 local policies = bound.new(POLICIES, BINDINGS, compile.policy)
 
 

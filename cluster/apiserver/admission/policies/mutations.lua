@@ -142,11 +142,8 @@ local function evaluate_all(attributes, run, only)
 end
 
 
-M.first = { watches = { BINDINGS } }
-
-
 --- Evaluates the policies about a write; attributes.object is changed in place. @return table|nil failure a status
-function M.first.check(attributes)
+function M.first(attributes)
   local run = { attributes = attributes, denied = {}, again = {}, is_changed = false }
   local failure = evaluate_all(attributes, run)
   run.object = attributes.object and next(run.again) and host.json.copy(attributes.object)
@@ -155,11 +152,8 @@ function M.first.check(attributes)
 end
 
 
-M.again = { watches = { BINDINGS } }
-
-
 --- The same once more, for those that want to see what others have changed. @return table|nil failure
-function M.again.check(attributes)
+function M.again(attributes)
   local run = attributes.mutations
   if run and run.object and (run.is_changed or not host.json.equal(run.object, attributes.object)) then
     return evaluate_all(attributes, { attributes = attributes, denied = {}, again = {} }, run.again)

@@ -189,12 +189,9 @@ local function mutate_by_all(hooks, attributes, reinvocation, only)
 end
 
 
-M.mutating = { watches = { MUTATING } }
-
-
 --- Calls the mutating webhooks about a write, one after the other, and those again that asked for it when another one
 --- changed the object after them. @return table|nil failure a status
-function M.mutating.check(attributes)
+function M.mutating(attributes)
   local hooks, reinvocation = hooks_of(attributes.server.store, MUTATING), { called = {}, again = {} }
   local failure = mutate_by_all(hooks, attributes, reinvocation)
   if not failure and next(reinvocation.again) then
@@ -204,11 +201,8 @@ function M.mutating.check(attributes)
 end
 
 
-M.validating = { watches = { VALIDATING } }
-
-
 --- Calls all validating webhooks about a write, one after the other. @return table|nil failure that of the first
-function M.validating.check(attributes)
+function M.validating(attributes)
   local calls, first = {}, nil
   for _, hook in ipairs(hooks_of(attributes.server.store, VALIDATING)) do
     local res, failure = matches(hook, attributes)
