@@ -1,5 +1,6 @@
 /* cluster.host: clock, random numbers, digests, base64 and log for the server's Lua, and
  * host.after and host.defer, whose functions the loop calls. */
+#include <malloc.h>
 #include <sys/random.h>
 
 #include "base/escape.h"
@@ -185,6 +186,15 @@ ML_RAISES static int system_log(lua_State *L)
     return 0;
 }
 
+/* release_memory(): pages of it lie free between those that stay, so the allocator is asked to
+ * give them back. */
+ML_RAISES static int system_release_memory(lua_State *L)
+{
+    lua_gc(L, LUA_GCCOLLECT);
+    malloc_trim(0);
+    return 0;
+}
+
 void binding_add_misc(lua_State *L)
 {
     static const luaL_Reg base64[] = {
@@ -200,6 +210,7 @@ void binding_add_misc(lua_State *L)
                                          {"secret", system_secret},
                                          {"escape", system_escape},
                                          {"log", system_log},
+                                         {"release_memory", system_release_memory},
                                          {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
     luaL_newlib(L, base64);

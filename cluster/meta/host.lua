@@ -297,6 +297,10 @@ function host.defer(fn) end
 --- Returns at once where there is no loop, or its clock stands.
 function host.give_way() end
 
+--- Collects all garbage, and gives the memory that is free then back to the system. It is for work that leaves much
+--- behind, as it takes some 10 ms.
+function host.release_memory() end
+
 --- Writes a line to the host's log.
 ---@param level "debug"|"info"|"warn"|"error"
 ---@param message string constant text

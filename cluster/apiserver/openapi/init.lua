@@ -146,10 +146,10 @@ local function made_once(cache, name, resources, make)
 end
 
 
--- Work on a large text leaves several times as much garbage, which is freed at once.
-local function collect_after(text)
+-- Work on a large text leaves several times as much garbage, which is freed soon.
+local function release_after(text)
   if #text > GARBAGE_MIN then
-    host.defer(collectgarbage)
+    host.defer(host.release_memory)
   end
 end
 
@@ -161,7 +161,7 @@ local function text_of(cached)
   if not cached.is_joined then
     cached.text, cached.make = text, nil
   else
-    collect_after(text)
+    release_after(text)
   end
   return text
 end
@@ -293,7 +293,7 @@ local function gzip_of(cached, request)
   if not cached.gzip then
     local text = text_of(cached)
     cached.gzip = compress.gzip(text, function() give_way(request) end)
-    collect_after(text)
+    release_after(text)
   end
   return cached.gzip
 end

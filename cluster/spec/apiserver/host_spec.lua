@@ -160,6 +160,13 @@ describe("host's clock and loop", function()
     assert.same({ "a", "b", "c" }, calls)
   end)
 
+  it("releases what is garbage, also from a deferred function", function()
+    local held = setmetatable({ {} }, { __mode = "v" })
+    host.defer(host.release_memory)
+    hostlua.poll()
+    assert.is_nil(held[1])
+  end)
+
   it("runs callbacks while a coroutine drives the loop", function()
     local seen
     local co = coroutine.wrap(function()
