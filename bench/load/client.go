@@ -92,6 +92,36 @@ func (c *client) get(path string, into any) error {
 	return json.NewDecoder(response.Body).Decode(into)
 }
 
+// patch changes an object with a JSON merge patch.
+func (c *client) patch(path, body string) error {
+	request, err := http.NewRequest(http.MethodPatch, c.server+path, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Authorization", "Bearer "+c.token)
+	request.Header.Set("Content-Type", "application/merge-patch+json")
+	response, err := c.http.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("PATCH %s: %s", path, response.Status)
+	}
+	return nil
+}
+
+// log is what a pod has said.
+func (c *client) log(pod string) (string, error) {
+	response, err := c.do(context.Background(), http.MethodGet, pod+"/log", nil)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	said, err := io.ReadAll(response.Body)
+	return string(said), err
+}
+
 // object is as much of any object as we look at.
 type object struct {
 	Metadata struct {

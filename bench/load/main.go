@@ -13,6 +13,7 @@ var commands = map[string]func(args []string) error{
 	"answered":  runAnswered,
 	"ats":       runAts,
 	"begin":     runBegin,
+	"changes":   runChanges,
 	"churn":     runChurn,
 	"echo":      runEcho,
 	"edits":     runEdits,
@@ -34,6 +35,7 @@ var commands = map[string]func(args []string) error{
 	"reviewed":  runReviewed,
 	"reviews":   runReviews,
 	"requests":  runRequests,
+	"seen":      runSeen,
 	"starts":    runStarts,
 	"stream":    runStream,
 	"wait":      runWait,
@@ -64,6 +66,7 @@ const usage = `usage: load COMMAND [FLAG...]      (-h after a command lists its 
   webhook    makes ConfigMaps, and asks a webhook of its own about every second one: what that adds
   starts     makes pods one after the other: from each create until it runs
   hops       one pod asks another at its address and by its Service: what the Service adds (echo and hop are its pods)
+  changes    changes a ConfigMap that a pod has as a volume: how long until the pod sees it (seen is its pod)
   stream     serves lists and watches of pods and Ats that it makes up, for many objects at no cost of a real server
   lives      serves Ats that come, get pods and end, at little cost of a server: for profiles
   begin      has such a server make its Ats, until all are DONE

@@ -157,14 +157,9 @@ func runHops(args []string) error {
 	if err != nil {
 		return err
 	}
-	response, err := c.do(context.Background(), http.MethodGet, pods+"/hop/log", nil)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	said, err := io.ReadAll(response.Body)
-	fmt.Print(string(said))
-	if err == nil && !strings.Contains(string(said), "added_p50") {
+	said, err := c.log(pods + "/hop")
+	fmt.Print(said)
+	if err == nil && !strings.Contains(said, "added_p50") {
 		err = errors.New("the client's pod measured nothing")
 	}
 	return err

@@ -5,7 +5,7 @@ scenario_embedded() {
   [ "$quick" = no ] || runs=1
   for ((i = 0; i < runs; i++)); do
     dev_start
-    record embedded.answered "$(awk -v exec="$dev_exec" '$1 == "at" { printf "%.4f", $2 - exec }' "$work/answered")"
+    record embedded.answered "$(until_answered)"
     record embedded.VmRSS.empty "$(status_kib "$dev_pid" VmRSS)"
     "$load" maps --kubeconfig "$work/dev.kubeconfig" --count 5000 --concurrency 1 | record_all embedded.tls1
     "$load" maps --kubeconfig "$work/dev.kubeconfig" --count 5000 --first 5000 --concurrency 16 |
@@ -14,10 +14,24 @@ scenario_embedded() {
     "$load" watchers --kubeconfig "$work/dev.kubeconfig" --count 3000 | record_all embedded.watchers
     "$load" webhook --kubeconfig "$work/dev.kubeconfig" --count 1000 | record_all embedded.webhook
     dev_stop
+    alone
     with_pods
     in_process
     record embedded.test "$(seconds_of "$moonloop" test reconcilers/)"
     record embedded.demo "$(MOONLOOP=$moonloop seconds_of tools/demo.sh)"
+  done
+}
+
+# Seconds from exec to the first answer.
+until_answered() { awk -v exec="$dev_exec" '$1 == "at" { printf "%.4f", $2 - exec }' "$work/answered"; }
+
+# An API server without controllers, as Go projects start one for each of their suites.
+alone() {
+  local i
+  for ((i = 0; i < 5; i++)); do
+    dev_start --controllers none
+    record embedded.alone "$(until_answered)"
+    dev_stop
   done
 }
 
@@ -27,6 +41,7 @@ with_pods() {
   dev_start --pod-network own --image load="$load"
   "$load" starts --kubeconfig "$work/dev.kubeconfig" --count 100 | record_all embedded.starts
   "$load" hops --kubeconfig "$work/dev.kubeconfig" --count 2000 | record_all embedded.hops
+  "$load" changes --kubeconfig "$work/dev.kubeconfig" --count 10 | record_all embedded.changes
   dev_stop
 }
 
