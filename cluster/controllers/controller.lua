@@ -6,7 +6,8 @@
 ---     owns = { "pods" },                          -- ids; a change of one enqueues its controller; a change of an
 ---                                                 -- orphan all objects that could adopt it
 ---     maps = { ["services"] = function(entry, previous, is_gone) … return keys end },   -- a change enqueues these
----     ignores = function(entry, previous) … end,      -- whether a change of the object itself is none; nil: never
+---     ignores = function(entry, previous) … end,      -- whether a change of the object itself is none (previous: nil
+---                                                 -- for a new one); nil: never
 ---     watches = function(event) … return keys end,   -- any other change; nil: none of its objects
 ---     reconcile = function(api, object) … end,    -- may return seconds after which to look again
 ---     gone = function(api, namespace, name) … end,   -- the same for an object that is gone; nil: nothing is done
@@ -151,7 +152,7 @@ function M.start(server, spec)
   server.store:subscribe(function(event)
     local entry = event.entry
     if event.id == res.id then
-      if not spec.ignores or not event.previous or not spec.ignores(entry, event.previous) then
+      if not spec.ignores or not spec.ignores(entry, event.previous) then
         add(entry.namespace .. "/" .. entry.name)
       end
     elseif owned[event.id] then

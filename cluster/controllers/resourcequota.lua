@@ -75,7 +75,7 @@ end
 
 -- True if the spec did not change. A status that others wrote stays until the next count, for five minutes at most.
 local function same_spec(entry, previous)
-  return host.json.equal(host.json.decode(entry.text).spec, host.json.decode(previous.text).spec)
+  return previous ~= nil and host.json.equal(host.json.decode(entry.text).spec, host.json.decode(previous.text).spec)
 end
 
 

@@ -12,6 +12,7 @@ local BUILT_IN = { ["pods"] = true, ["jobs.batch"] = true, ["deployments.apps"] 
 local CONDITION_TYPES = { "Ready", "Available", "Complete", "Failed", "Reconciled" }
 
 -- Scripts have managers of these names (ML_MANAGER_PREFIX in host/script/script.h), manifests have that of apply.lua.
+local OF_HOST = '"manager":"moonloop-'
 local SCRIPT, MANIFEST = '"manager":"(moonloop%-[^"]*)"', "moonloop-dev"
 
 local FIRST_LINES = 10 -- of a container, unless --logs asks for more
@@ -189,9 +190,10 @@ local function summary(object)
 end
 
 
-local function print_warning(object)
-  local about = object.involvedObject
-  local has_place = object.type == "Warning" and about and limits:in_second("events", KIND_LINES_MAX, function(count)
+local function print_warning(entry)
+  local object = entry.fields.type == "Warning" and host.json.decode(entry.text)
+  local about = object and object.involvedObject
+  local has_place = about and limits:in_second("events", KIND_LINES_MAX, function(count)
     print_line("events", ("! … %d warnings more; see kubectl get events"):format(count))
   end)
   if has_place then
@@ -209,7 +211,11 @@ end
 
 -- Returns true if a script has written fields of the object.
 local function is_of_script(event)
-  for manager in event.entry.text:gmatch(SCRIPT) do
+  local text = event.entry.text
+  if not text:find(OF_HOST, 1, true) then
+    return false -- most objects, and sooner than a pattern says so
+  end
+  for manager in text:gmatch(SCRIPT) do
     if manager ~= MANIFEST then
       return true
     end
@@ -234,9 +240,11 @@ local function print_change(res, event)
     print_object(res, known_of(entry), "deleted")
     return
   end
+  if event.id == "pods" and entry.deleting then
+    return -- its last phase says only that it was deleted
+  end
   local object = host.json.decode(entry.text)
-  local is_going = event.id == "pods" and entry.deleting -- its last phase says only that it was deleted
-  local text = not is_going and summary(object)
+  local text = summary(object)
   if text and text ~= last_texts[entry.uid] then
     last_texts[entry.uid] = text
     print_object(res, object, text)
@@ -252,7 +260,7 @@ function M.start(server, logs)
   asked_logs = logs
   server.store:subscribe(function(event)
     if event.id == "events" and event.type ~= "DELETED" then
-      return print_warning(host.json.decode(event.entry.text))
+      return print_warning(event.entry)
     end
     local res = server.registry:by_id(event.id)
     if res and (BUILT_IN[event.id] or not res.builtin) then
