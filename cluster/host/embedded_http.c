@@ -137,20 +137,15 @@ static int make_server_tls(struct ml_embedded_http *self, const struct ml_embedd
                                                                  err);
     if (!authority)
         return err->kind;
-    struct ml_tls_identity identity;
     const struct ml_tls_authority_opts server = {
         .clock = clock,
         .valid_s = VALID_S,
         .names = opts->names,
         .name_count = opts->name_count,
     };
-    int r = ml_tls_authority_identify(authority, &server, &identity, err);
-    if (r < 0)
-        return r;
     self->ca_pem = ml_tls_authority_pem(authority);
     struct ml_str ca_pem = ml_str_of(self->ca_pem);
-    r = ml_tls_server_context(ml_str_of(identity.cert_pem), ml_str_of(identity.key_pem), out, err);
-    ml_tls_identity_fini(&identity);
+    int r = ml_tls_authority_serve(authority, &server, out, err);
     if (r == 0)
         r = ml_tls_ask_clients(*out, ca_pem, err);
     return r < 0 ? r : ml_tls_clients_new(ca_pem, clock, &self->clients, err);

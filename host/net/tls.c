@@ -32,7 +32,6 @@ RELEASE(X509, X509_free)
 RELEASE(X509_REQ, X509_REQ_free)
 RELEASE(X509_STORE, X509_STORE_free)
 RELEASE(X509_STORE_CTX, X509_STORE_CTX_free)
-RELEASE(EVP_PKEY, EVP_PKEY_free)
 RELEASE(BIO, BIO_free_all)
 RELEASE(BIGNUM, BN_free)
 RELEASE(SSL_CTX, SSL_CTX_free)
@@ -120,15 +119,12 @@ static int select_http_1_1(SSL *ssl, const unsigned char **out, unsigned char *o
     return found == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_NOACK;
 }
 
-int ml_tls_server_context(struct ml_str cert_pem, struct ml_str key_pem, struct ssl_ctx_st **out,
-                          struct ml_err *err)
+static int make_server_context(const struct pair *pair, struct ssl_ctx_st **out, struct ml_err *err)
 {
-    ML_AUTO(pair_fini) struct pair pair = {0};
-    if (pair_read(cert_pem, key_pem, &pair, err) < 0)
-        return err->kind;
     ML_AUTO(SSL_CTX_release) SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
     if (!ctx || !SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) ||
-        SSL_CTX_use_certificate(ctx, pair.cert) != 1 || SSL_CTX_use_PrivateKey(ctx, pair.key) != 1)
+        SSL_CTX_use_certificate(ctx, pair->cert) != 1 ||
+        SSL_CTX_use_PrivateKey(ctx, pair->key) != 1)
         return tls_error(err, ML_ETLS, "TLS");
     /* Sessions are not resumed: connections live long, and tickets cost each new one two. */
     SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET);
@@ -138,6 +134,14 @@ int ml_tls_server_context(struct ml_str cert_pem, struct ml_str key_pem, struct 
     SSL_CTX_set_alpn_select_cb(ctx, select_http_1_1, NULL);
     *out = ml_take(&ctx);
     return 0;
+}
+
+int ml_tls_server_context(struct ml_str cert_pem, struct ml_str key_pem, struct ssl_ctx_st **out,
+                          struct ml_err *err)
+{
+    ML_AUTO(pair_fini) struct pair pair = {0};
+    int r = pair_read(cert_pem, key_pem, &pair, err);
+    return r < 0 ? r : make_server_context(&pair, out, err);
 }
 
 /* Takes any certificate: each request decides whose it is, if anybody's. */
@@ -445,11 +449,15 @@ static int64_t server_valid_s(const struct ml_tls_authority_opts *opts, const X5
     return ML_MIN(opts->valid_s, left_ns / ML_NS_PER_S);
 }
 
-static int make_server_certificate(const struct ml_tls_authority_opts *opts, const struct pair *ca,
-                                   EVP_PKEY *key, X509 **out, struct ml_err *err)
+/* A new key and its certificate; `out` is to be ended in either case. */
+static int make_server_pair(const struct ml_tls_authority_opts *opts, const struct pair *ca,
+                            struct pair *out, struct ml_err *err)
 {
-    ML_AUTO(X509_release)
-    X509 *cert = certificate_new(opts->clock, server_valid_s(opts, ca->cert), "moonloop", key);
+    out->key = EVP_EC_gen("P-256");
+    if (!out->key)
+        return tls_error(err, ML_ETLS, "make a key");
+    X509 *cert = certificate_new(opts->clock, server_valid_s(opts, ca->cert), "moonloop", out->key);
+    out->cert = cert;
     if (!cert || !X509_set_issuer_name(cert, X509_get_subject_name(ca->cert)) ||
         !certificate_add(cert, ca->cert, NID_basic_constraints, "critical,CA:FALSE") ||
         !certificate_add(cert, ca->cert, NID_key_usage, "critical,digitalSignature") ||
@@ -459,10 +467,8 @@ static int make_server_certificate(const struct ml_tls_authority_opts *opts, con
     int r = certificate_add_alt_names(cert, opts, err);
     if (r < 0)
         return r;
-    if (!X509_sign(cert, ca->key, EVP_sha256()))
-        return tls_error(err, ML_ETLS, "sign a certificate");
-    *out = ml_take(&cert);
-    return 0;
+    return X509_sign(cert, ca->key, EVP_sha256()) ? 0
+                                                  : tls_error(err, ML_ETLS, "sign a certificate");
 }
 
 /* ---- PEM ---- */
@@ -533,20 +539,30 @@ int ml_tls_authority_identify(const struct ml_tls_authority *self,
                               const struct ml_tls_authority_opts *opts, struct ml_tls_identity *out,
                               struct ml_err *err)
 {
-    ML_AUTO(EVP_PKEY_release) EVP_PKEY *key = EVP_EC_gen("P-256");
-    if (!key)
-        return tls_error(err, ML_ETLS, "make a key");
-    ML_AUTO(X509_release) X509 *cert = NULL;
-    int r = make_server_certificate(opts, &self->pair, key, &cert, err);
+    ML_AUTO(pair_fini) struct pair pair = {0};
+    int r = make_server_pair(opts, &self->pair, &pair, err);
     if (r < 0)
         return r;
-    struct ml_tls_identity identity = {ml_strdup(self->pem), certificate_pem(cert), key_pem(key)};
+    struct ml_tls_identity identity = {
+        .ca_pem = ml_strdup(self->pem),
+        .cert_pem = certificate_pem(pair.cert),
+        .key_pem = key_pem(pair.key),
+    };
     if (!identity.cert_pem || !identity.key_pem) {
         ml_tls_identity_fini(&identity);
         return tls_error(err, ML_ETLS, "write a certificate");
     }
     *out = identity;
     return 0;
+}
+
+int ml_tls_authority_serve(const struct ml_tls_authority *self,
+                           const struct ml_tls_authority_opts *opts, struct ssl_ctx_st **out,
+                           struct ml_err *err)
+{
+    ML_AUTO(pair_fini) struct pair pair = {0};
+    int r = make_server_pair(opts, &self->pair, &pair, err);
+    return r < 0 ? r : make_server_context(&pair, out, err);
 }
 
 int ml_tls_authority_make(const struct ml_tls_authority_opts *opts, struct ml_tls_identity *out,

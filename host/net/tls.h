@@ -123,7 +123,11 @@ struct ml_tls_identity {
 ML_NODISCARD int ml_tls_authority_identify(const struct ml_tls_authority *authority,
                                            const struct ml_tls_authority_opts *opts,
                                            struct ml_tls_identity *out, struct ml_err *err);
-/* The same, with an authority that is made for one server and is good for as long; its key is
+/* The same as a TLS context, as ml_tls_server_context makes it. */
+ML_NODISCARD int ml_tls_authority_serve(const struct ml_tls_authority *authority,
+                                        const struct ml_tls_authority_opts *opts,
+                                        struct ssl_ctx_st **out, struct ml_err *err);
+/* An identity of an authority that is made for one server and is good for as long; its key is
  * discarded. */
 ML_NODISCARD int ml_tls_authority_make(const struct ml_tls_authority_opts *opts,
                                        struct ml_tls_identity *out, struct ml_err *err);
