@@ -52,6 +52,7 @@ check "luacheck" luacheck --quiet --no-cache .
 check "mutants apply" tools/mutants.sh --check
 check "shellcheck" shellcheck -x -S warning "${shell_files[@]}"
 if command -v gofmt >/dev/null; then
-  check "gofmt" sh -c 'test -z "$(gofmt -l spec/e2e/controlplane)"'
+  check "gofmt" sh -c 'test -z "$(gofmt -l spec/e2e/controlplane bench/load)"'
+  check "tests of bench/load" env -C bench/load GOTOOLCHAIN=local CGO_ENABLED=0 go test .
 fi
 verdicts
