@@ -55,6 +55,9 @@ struct ml_http_request {
     /* A proxy passes on the request of somebody else: Host and Content-Length are the only fields
      * of ours, and it is sent in HTTP/1.1. */
     bool passed_on;
+    /* In HTTP/2 from the first byte, as gRPC speaks it, also without TLS; on a connection of its
+     * own that no other request gets. A server of HTTP/1.1 is no server then: ML_ENETWORK. */
+    bool http2;
     /* Called when a connection is ready, just before the request is written to it: non-zero ends
      * the call with that error, and nothing is sent. May be NULL. `context` is the call's. */
     int (*may_send)(void *context, struct ml_err *err);
@@ -69,6 +72,8 @@ struct ml_http_request {
     /* Called for each field of the answer's head, in their order, before head(). Slices live during
      * the call. May be NULL. `context` is the call's. */
     void (*field)(void *context, struct ml_str name, struct ml_str value);
+    /* The same for each field behind the answer's body, before done(). */
+    void (*trailer)(void *context, struct ml_str name, struct ml_str value);
 };
 
 /* ---- for servers ---- */

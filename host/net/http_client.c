@@ -412,6 +412,20 @@ static int apply_method(struct options *options, CURL *easy, const struct ml_htt
     return 0;
 }
 
+static void apply_version(CURL *easy, const struct ml_http_request *request)
+{
+    if (request->http2) {
+        curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE);
+        curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
+        curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
+        /* libcurl would stop behind the last byte of the body, in front of the trailer. nghttp2
+         * counts them as well. */
+        curl_easy_setopt(easy, CURLOPT_IGNORE_CONTENT_LENGTH, 1L);
+    } else if (request->passed_on) {
+        curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    }
+}
+
 /* `tls` must outlive the handle; `route` is that of the requests before, with the same `tls`.
  * ML_EINVALID when the request cannot be sent as it stands; `options` is to be ended in either
  * case. */
@@ -428,8 +442,7 @@ static int options_apply(struct options *options, CURL *easy, const struct ml_ht
                                        : apply_target(options, easy, url, tls, route, err);
     if (r < 0)
         return r;
-    if (request->passed_on)
-        curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    apply_version(easy, request);
     r = apply_method(options, easy, request, err);
     if (r < 0)
         return r;
@@ -977,6 +990,7 @@ struct ml_http_call {
     int (*may_connect)(void *context, const struct sockaddr *address, struct ml_err *err);
     struct ml_err *refused; /* by may_connect: why the last address was; NULL: none was */
     void (*field)(void *context, struct ml_str name, struct ml_str value);
+    void (*trailer)(void *context, struct ml_str name, struct ml_str value);
     bool writes;
     struct ml_http_link *link; /* only a connection is wanted, by this; else NULL */
     char *url;
@@ -1172,13 +1186,14 @@ static int on_call_connected(void *context, char *peer_ip, char *local_ip, int p
 /* Of an interim answer (1xx) nothing is passed on. */
 static void call_pass_field(struct ml_http_call *call, struct ml_str line)
 {
+    void (*pass)(void *context, struct ml_str name,
+                 struct ml_str value) = call->head.complete ? call->trailer : call->field;
     line = ml_str_trim(line);
-    if (!call->field || call->head.complete || call->head.head.status < 200 || line.len == 0 ||
-        ml_str_starts(line, "HTTP/"))
+    if (!pass || call->head.head.status < 200 || line.len == 0 || ml_str_starts(line, "HTTP/"))
         return;
     struct ml_str value = line;
     struct ml_str name = ml_str_cut(&value, ':');
-    call->field(call->context, ml_str_trim(name), ml_str_trim(value));
+    pass(call->context, ml_str_trim(name), ml_str_trim(value));
 }
 
 static int call_refuse_answer(struct ml_http_call *call)
@@ -1412,6 +1427,7 @@ static struct ml_http_call *call_new(struct ml_http_client *client, struct pool 
     call->open_socket = request->open_socket;
     call->may_connect = request->may_connect;
     call->field = request->field;
+    call->trailer = request->trailer;
     call->writes = strcmp(request->method, "GET") != 0 && strcmp(request->method, "HEAD") != 0;
     call->url = ml_strdup(request->url);
     call->deadlines = request->deadlines;

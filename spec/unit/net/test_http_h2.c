@@ -1,5 +1,7 @@
 #include "net_tls.h"
 
+#include "net/http_routes.h"
+
 /* HTTP/2 needs a peer that speaks it: nghttpd where it is installed, else these are skipped. */
 
 #define BIG_BYTES ((size_t)4 * 1024 * 1024)
@@ -150,6 +152,86 @@ static void test_http_h2_a_connection_lost_in_the_body_is_a_network_error(void *
     assert_int_equal(got.err.kind, ML_ENETWORK);
 }
 
+/* Calls to a server without TLS, which ends its answers with a trailer. */
+static void h2_start_plain(struct tls_fixture *f)
+{
+    char port[8];
+    if (system("command -v nghttpd >/dev/null") != 0)
+        skip();
+    write_file(f->folder, "small", 100);
+    f->port = free_port();
+    snprintf(port, sizeof port, "%d", f->port);
+    char *argv[] = {"nghttpd", "--no-tls",  "-d", f->folder, "--trailer=grpc-status: 7",
+                    "-a",      "127.0.0.1", port, NULL};
+    f->server = tls_spawn(argv, -1);
+    wait_until_listening(f->port);
+}
+
+/* The answer and its trailer; it begins as the struct that its handler knows. */
+struct trailed {
+    struct answer answer;
+    char status[8]; /* "grpc-status" behind the body */
+    int fields;     /* so many with this name in the head */
+};
+
+static void on_head_field(void *context, struct ml_str name, struct ml_str value)
+{
+    struct trailed *got = context;
+    (void)value;
+    got->fields += ml_str_is(name, "grpc-status");
+}
+
+static void on_trailer(void *context, struct ml_str name, struct ml_str value)
+{
+    struct trailed *got = context;
+    assert_int_equal(got->answer.body.len, 100);
+    if (ml_str_is(name, "grpc-status"))
+        snprintf(got->status, sizeof got->status, ML_STR_FMT, ML_STR_ARG(value));
+}
+
+static void test_http_h2_without_tls_brings_the_trailer(void **state)
+{
+    static const struct ml_http_tls tls = {.proxy_url = ""};
+    struct tls_fixture *f = *state;
+    char url[64];
+    h2_start_plain(f);
+    snprintf(url, sizeof url, "http://127.0.0.1:%d/small", f->port);
+    for (int i = 0; i < 2; i++) {
+        struct trailed got = {.answer.net = &f->net};
+        answer_send(&got.answer, &(struct ml_http_request){.method = "POST",
+                                                           .url = url,
+                                                           .body = ml_str_of("body"),
+                                                           .tls = &tls,
+                                                           .http2 = true,
+                                                           .passed_on = i == 1,
+                                                           .field = on_head_field,
+                                                           .trailer = on_trailer});
+        net_run(&f->net);
+        assert_string_equal(got.answer.err.message, "");
+        assert_int_equal(got.answer.status, 200);
+        assert_int_equal(got.fields, 0);
+        assert_string_equal(got.status, "7");
+        ml_buf_fini(&got.answer.body);
+    }
+}
+
+static void test_http_h2_a_server_of_http_1_is_none(void **state)
+{
+    static const struct ml_http_tls tls = {.proxy_url = ""};
+    struct tls_fixture *f = *state;
+    struct ml_http_routes *routes;
+    struct ml_err err = ML_ERR_INIT;
+    struct answer got = {.net = &f->net};
+    assert_int_equal(ml_http_routes_new(f->net.loop, "127.0.0.1:0", &routes, &err), 0);
+    int port = ml_http_server_port(ml_http_routes_server(routes));
+    answer_send(&got, &(struct ml_http_request){
+                          .method = "GET", .url = local_url(port), .tls = &tls, .http2 = true});
+    net_run(&f->net);
+    assert_int_equal(got.heads, 0);
+    assert_int_equal(got.err.kind, ML_ENETWORK);
+    ml_http_routes_free(routes);
+}
+
 #define TLS(test) cmocka_unit_test_setup_teardown(test, tls_setup, tls_teardown)
 
 int main(void)
@@ -158,6 +240,8 @@ int main(void)
         TLS(test_http_h2_answers_a_burst),
         TLS(test_http_h2_other_streams_go_on_when_one_is_given_up),
         TLS(test_http_h2_a_connection_lost_in_the_body_is_a_network_error),
+        TLS(test_http_h2_without_tls_brings_the_trailer),
+        TLS(test_http_h2_a_server_of_http_1_is_none),
     };
     return cmocka_run_group_tests(tests, tls_group_setup, tls_group_teardown);
 }
