@@ -296,7 +296,7 @@ ML_RAISES static struct call *push_new_call(lua_State *L, struct http_library *l
 }
 
 /* client:request(options) -> call, or nil and why not. options = { method =, url =, headers =,
- * body =, connect_seconds =, head = function(code, fields), data = function(bytes), done =
+ * body =, connect_seconds =, http2 =, head = function(code, fields), data = function(bytes), done =
  * function(why, kind) } */
 ML_RAISES static int client_request(lua_State *L)
 {
@@ -316,6 +316,9 @@ ML_RAISES static int client_request(lua_State *L)
         .open_socket = open_call_socket,
         .field = on_call_field,
     };
+    lua_getfield(L, 2, "http2");
+    request.http2 = lua_toboolean(L, -1);
+    request.trailer = request.http2 ? on_call_field : NULL;
     lua_getfield(L, 2, "connect_seconds");
     request.deadlines.connect_ms = (int64_t)(luaL_checknumber(L, -1) * 1000);
     lua_getfield(L, 2, "headers");

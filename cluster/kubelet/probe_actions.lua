@@ -1,7 +1,8 @@
---- Probes and hooks of a container that is a local process: a command, a GET, a connection.
+--- Probes and hooks of a container that is a local process: a command, a GET, a connection, a call of gRPC.
 ---
 --- Rules and wordings: kubernetes/pkg/probe/exec, http, tcp; pkg/kubelet/lifecycle.
 local exec = require "cluster.kubelet.exec"
+local grpc_health = require "cluster.kubelet.grpc_health"
 local host = require "cluster.host"
 local process = require "cluster.process"
 
@@ -99,7 +100,7 @@ local function connect(handle, action, seconds, fn)
 end
 
 
---- Does one action, of a probe or of a hook: exec, httpGet, tcpSocket or sleep.
+--- Does one action, of a probe or of a hook: exec, httpGet, tcpSocket, grpc or sleep.
 --- @param seconds number it may take
 --- @param fn function(ok, message), called from the loop; not at all once the container has ended
 function M.act(handle, action, seconds, fn)
@@ -116,6 +117,8 @@ function M.act(handle, action, seconds, fn)
     get(handle, action.httpGet, seconds, answered)
   elseif action.tcpSocket then
     connect(handle, action.tcpSocket, seconds, answered)
+  elseif action.grpc then
+    grpc_health.check(address_of(handle), action.grpc.port, action.grpc.service, seconds, answered)
   else
     host.after(action.sleep.seconds, function()
       answered(true)

@@ -16,7 +16,6 @@ local TOOLS = { "busybox", "alpine", "debian", "ubuntu" }
 
 local VOLUMES = { "emptyDir", "configMap", "secret", "projected", "downwardAPI", "persistentVolumeClaim" }
 local TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount" -- mounted for everybody, by admission
-local PROBES = { "startupProbe", "livenessProbe", "readinessProbe" }
 
 
 -- By the repository's name: postgres:17-alpine is there for something else.
@@ -66,15 +65,6 @@ local function user_of_process(pod, container, user)
     return ("runAsUser %d: everything runs as user %d"):format(wanted, user)
   elseif security_context.field(pod, container, "runAsNonRoot") and user == 0 then
     return "runAsNonRoot: everything runs as root"
-  end
-end
-
-
-local function probes(_, container)
-  for _, name in ipairs(PROBES) do
-    if container[name] and container[name].grpc then
-      return name .. ".grpc"
-    end
   end
 end
 
@@ -135,10 +125,8 @@ local function hosts_of_process(pod)
   end
 end
 
-local RULES = { rights, probes, restart_rules, volumes }
-local RULES_OF_PROCESSES = {
-  rights, user_of_process, probes, restart_rules, volumes, paths_of_process, hosts_of_process,
-}
+local RULES = { rights, restart_rules, volumes }
+local RULES_OF_PROCESSES = { rights, user_of_process, restart_rules, volumes, paths_of_process, hosts_of_process }
 
 
 -- In the words of kubelet and runc.

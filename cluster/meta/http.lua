@@ -40,14 +40,16 @@ function Client:post(url, body, seconds, host) end
 ---@field url string
 ---@field headers table<string, string> up to 128; beside these only Host and Content-Length are sent
 ---@field body string
+---@field http2 boolean? sent in HTTP/2, also without TLS, on a connection of its own; the list that `head` got has the
+--- fields behind the body as well when `done` is called
 ---@field connect_seconds number until there is a connection; nothing else has a limit in time
 ---@field head fun(code: integer, fields: string[][]) fields: each { name, value }, as they came, up to 128
 ---@field data fun(bytes: string) a piece of the body
 ---@field done fun(why: string?, kind: string?) the last call; why: the answer did not end regularly; kind: "network",
 --- "tls", "timeout" or "limit"
 
---- Sends a request by HTTP/1.1. Redirects are not followed. Callbacks come from the loop, never inside this call; 512
---- requests at most are under way.
+--- Sends a request, by HTTP/1.1 if nothing else is said. Redirects are not followed. Callbacks come from the
+--- loop, never inside this call; 512 requests at most are under way.
 ---@param options cluster.http.RequestOptions
 ---@return cluster.http.Call|nil
 ---@return string? message why it cannot be sent

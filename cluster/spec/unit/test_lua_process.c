@@ -398,7 +398,6 @@ static void test_runtime_says_what_it_cannot_run(void **state)
         "end)\n"
         "refused('capabilities', function(_, _, c)\n"
         "  c.securityContext = { capabilities = { add = { 'NET_ADMIN' } } } end)\n"
-        "refused('livenessProbe.grpc', function(_, _, c) c.livenessProbe = { grpc = {} } end)\n"
         "refused('volume \"v\"', function(_, spec, c)\n"
         "  spec.volumes = { { name = 'v', hostPath = { path = '/' } } }\n"
         "  c.volumeMounts = { { name = 'v', mountPath = 'v' } } end)\n"
