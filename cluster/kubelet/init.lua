@@ -292,9 +292,10 @@ function M:sync_pod(namespace, name)
     end
     at_work = pod_worker.new(self, pod)
     self.workers[pod.metadata.uid] = at_work
-    self.volume_updates:follow(at_work.pod)
     at_work:queue_write()
-    at_work:sync()
+    self.volume_updates:follow(at_work.pod, function()
+      at_work:sync()
+    end)
   end
 end
 

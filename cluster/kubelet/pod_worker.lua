@@ -10,8 +10,9 @@
 ---   handle:probe(probe, fn)           does one check and calls fn(ok, message), not inside this call
 ---   handle:exec(options)              runs a further command in the container: exec.lua; nil where none can be run
 ---   handle:attach(options)            passes on its output, and input to it: attach.lua; nil as well
----   runtime:update_volumes(run)       gives a pod's volumes the files that their sources have now; run has pod, read
----                                     and token. Returns a list of texts: why that could not be done
+---   runtime:update_volumes(run)       gives a pod's volumes the files that their sources have now; run has pod, read,
+---                                     token, and has_started: false before the pod's first container. Returns a list
+---                                     of texts: why that could not be done
 ---   runtime:forget(pod)               deletes the data of a deleted pod (logs)
 local env = require "cluster.kubelet.env"
 local host = require "cluster.host"

@@ -413,8 +413,7 @@ end
 
 --- See pod_worker.lua.
 function M:update_volumes(run)
-  local place = self.places[run.pod.metadata.uid]
-  return place and volumes.update(place, run) or {}
+  return volumes.update(place_of(self, run.pod), run)
 end
 
 

@@ -1,18 +1,19 @@
---- Keeps the volumes of running pods as their sources are: ConfigMaps, Secrets, the pod's own labels and annotations,
---- and tokens, which end.
+--- Gives the volumes of pods their files, and keeps them as their sources are: ConfigMaps, Secrets, the pod's own
+--- labels and annotations, and tokens, which end.
 ---
 --- A change is written within a second. However often sources change, the volumes of a pod are written once a second at
---- most, at last as the last change left them. A volume that cannot be written keeps its files, with an Event at
---- growing intervals, as long as that is so.
+--- most, at last as the last change left them. A volume that cannot be written keeps its files, and a pod starts
+--- when all its volumes have theirs. Until then, Events at growing intervals say why.
 ---
---- Rules: kubernetes/pkg/volume/util/operationexecutor (FailedMount), goroutinemap/exponentialbackoff.
+--- Rules: kubernetes/pkg/kubelet/volumemanager (WaitForAttachAndMount), pkg/volume/util/operationexecutor
+--- (FailedMount), pkg/util/goroutinemap/exponentialbackoff.
 local host = require "cluster.host"
 local tokens = require "cluster.kubelet.tokens"
 
 local M = {}
 M.__index = M
 
-local SOURCES = { configmaps = true, secrets = true }
+local SOURCES = { configmaps = true, secrets = true, persistentvolumeclaims = true }
 local SOON, INTERVAL = 0.05, 1 -- seconds: changes that come together are one; from one writing to the next
 local PAUSE_FIRST, PAUSE_MAX = 0.5, 122 -- between two tries of what failed
 local TOKEN_TRY_AGAIN = 30 -- after a token could not be renewed
@@ -60,6 +61,8 @@ local function sources_of(pod)
       add("configmaps", source.configMap.name)
     elseif source.secret then
       add("secrets", source.secret.secretName or source.secret.name)
+    elseif source.persistentVolumeClaim then
+      add("persistentvolumeclaims", source.persistentVolumeClaim.claimName)
     end
     for _, item in ipairs(source.downwardAPI and source.downwardAPI.items or {}) do
       shows_pod = shows_pod or changes(item)
@@ -69,13 +72,15 @@ local function sources_of(pod)
 end
 
 
---- The volumes of this pod are kept up to date from now on. @param pod table as stored
-function M:follow(pod)
+--- The volumes of this pod get their files, and are kept up to date from now on. @param pod table as stored
+--- @param mounted function, called once all of them have some: inside this call, or later from the loop
+function M:follow(pod, mounted)
   local keys, shows_pod = sources_of(pod)
   local followed = {
     pod = pod,
     keys = keys,
     shows_pod = shows_pod,
+    mounted = mounted, -- nil: it was called
     tokens = tokens.new(function(...)
       return self.kubelet:make_token(...)
     end),
@@ -89,6 +94,7 @@ function M:follow(pod)
     self.followers[key] = self.followers[key] or {}
     self.followers[key][followed] = true
   end
+  self:write(followed)
 end
 
 
@@ -142,10 +148,15 @@ end
 function M:write(followed)
   followed.written_at = host.monotonic()
   local failures = self.kubelet.runtime:update_volumes {
-    pod = followed.pod, read = self.kubelet.read, token = self.kubelet.token,
+    pod = followed.pod, read = self.kubelet.read, token = self.kubelet.token, has_started = not followed.mounted,
   }
   take_failures(self, followed, failures)
   plan_renewal(self, followed)
+  local mounted = followed.mounted
+  if mounted and #failures == 0 then
+    followed.mounted = nil
+    mounted()
+  end
 end
 
 
@@ -170,7 +181,7 @@ function M:update(pod)
 end
 
 
---- Takes in a change of the store: a ConfigMap or a Secret may be a pod's.
+--- Takes in a change of the store: a ConfigMap, a Secret or a claim may be a pod's.
 function M:on_change(event)
   if not SOURCES[event.id] then
     return

@@ -176,47 +176,43 @@ local function claimed(volume, run)
 end
 
 
--- Writes the files that a volume's sources have now. @return true, or nil and why it keeps those that it has
-local function write(writer, volume, run)
+-- Where a volume is in the folder of its pod.
+local function path_in(folder, volume)
+  return ("%s/volumes/%s"):format(folder, volume.name)
+end
+
+
+-- Writes the files that a volume's sources have now. One that has some keeps them where its sources cannot be read.
+-- @return table|nil its writer; nil: it has no files; string|nil why they are not those of now
+local function written(place, volume, run)
+  local writer = place.writers[volume.name] or atomic_writer.new(place.base, path_in(place.path, volume))
   local files, why = files_of(volume, run)
   local ok = files ~= nil
   if ok then
     ok, why = writer:write(files)
   end
   if ok then
-    return true
+    place.writers[volume.name] = writer
+    return writer
   end
-  return nil, ("MountVolume.SetUp failed for volume %q : %s"):format(volume.name, why)
-end
-
-
--- The writer of a volume that has its files, or nil and why it has none. One that has some keeps them where its sources
--- cannot be read.
-local function written(place, path, volume, run)
-  local writer = place.writers[volume.name] or atomic_writer.new(place.base, path)
-  local ok, why = write(writer, volume, run)
-  if not ok and not place.writers[volume.name] then
-    return nil, why
-  end
-  place.writers[volume.name] = writer
-  return writer
+  return place.writers[volume.name], ("MountVolume.SetUp failed for volume %q : %s"):format(volume.name, why)
 end
 
 
 -- The folder of a volume with what belongs in it. @return table|nil see folder_in, or nil and why not
 local function filled(place, volume, run)
-  local path = ("%s/volumes/%s"):format(place.path, volume.name)
+  local path = path_in(place.path, volume)
   local ok, writer, why
   if volume.emptyDir then
     ok, why = empty_dirs.make(place.base, path, run.pod)
   else
-    writer, why = written(place, path, volume, run)
+    writer, why = written(place, volume, run)
     ok = writer ~= nil
   end
   if not ok then
     return nil, why
   end
-  return folder_in(place.base, path, ("%s/volumes/%s"):format(place.folder, volume.name), writer and writer.files)
+  return folder_in(place.base, path, path_in(place.folder, volume), writer and writer.files)
 end
 
 
@@ -291,18 +287,62 @@ function M.each(place, run, fn)
 end
 
 
---- Gives the volumes that a pod's containers have mounted the files that their sources have now. One that fails keeps
---- the files that it has, and keeps no other from its own.
---- @param run table { pod =, read =, token = }: see pod_worker.lua
---- @return table list of texts: why volumes could not be brought up to date
-function M.update(place, run)
-  local source, failures = keep_immutable(place, run), {}
-  for _, volume in ipairs(run.pod.spec.volumes or {}) do
-    local writer = place.writers[volume.name]
-    if writer then
-      local _, why = write(writer, volume, source)
-      failures[#failures + 1] = why
+-- The names of the volumes that containers of a pod mount: the others stay empty.
+local function mounted_names(pod)
+  local names = {}
+  for _, list in ipairs { pod.spec.initContainers or {}, pod.spec.containers } do
+    for _, container in ipairs(list) do
+      for _, entry in ipairs(container.volumeMounts or {}) do
+        names[entry.name] = true
+      end
     end
+  end
+  return names
+end
+
+
+-- True for a volume with files that the kubelet writes; false where one of its sources cannot be given here, as the
+-- status of a container that mounts it says then.
+local function has_files(volume)
+  for _, source in ipairs(volume.projected and volume.projected.sources or {}) do
+    if not (source.configMap or source.secret or source.downwardAPI or source.serviceAccountToken) then
+      return false
+    end
+  end
+  return (volume.configMap or volume.secret or volume.downwardAPI or volume.projected) ~= nil
+end
+
+
+-- Why a claim cannot be mounted yet, or nil. One that has a volume which is not ours is told of when it is mounted.
+local function problem_of_claim(volume, run)
+  local namespace, name = run.pod.metadata.namespace, volume.persistentVolumeClaim.claimName
+  local claim = run.read("PersistentVolumeClaim", namespace, name)
+  local why
+  if not claim then
+    why = ("failed to fetch PVC from API server: persistentvolumeclaims %q not found"):format(name)
+  elseif (claim.status or {}).phase ~= "Bound" then
+    why = "PVC is not bound"
+  end
+  return why and ("Unable to attach or mount volumes: unmounted volumes=[%s], unattached volumes=[], failed to "
+    .. "process volumes=[%s]: error processing PVC %s/%s: %s"):format(volume.name, volume.name, namespace, name, why)
+end
+
+
+--- Gives the volumes that containers of a pod mount the files that their sources have now. One that fails keeps the
+--- files that it has, and keeps no other from its own.
+--- @param run table { pod =, read =, token =, has_started = }: see pod_worker.lua; before the pod has started, its
+---   claims are looked at, too
+--- @return table list of texts: why volumes have no files, or not those of now
+function M.update(place, run)
+  local source, is_mounted, failures = keep_immutable(place, run), mounted_names(run.pod), {}
+  for _, volume in ipairs(run.pod.spec.volumes or {}) do
+    local why
+    if is_mounted[volume.name] and has_files(volume) then
+      _, why = written(place, volume, source)
+    elseif is_mounted[volume.name] and volume.persistentVolumeClaim and not run.has_started then
+      why = problem_of_claim(volume, run)
+    end
+    failures[#failures + 1] = why
   end
   return failures
 end

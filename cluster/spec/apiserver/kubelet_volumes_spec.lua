@@ -296,6 +296,89 @@ describe("The volumes of a pod that runs", function()
     end
   end)
 
+  -- Why the pod's container waits, and its phase; "running" for one that does.
+  local function waits()
+    local status = world:must("GET", PODS .. "/p").status
+    local state = status.containerStatuses[1].state
+    return ("%s: %s"):format(status.phase, state.waiting and state.waiting.reason or "running")
+  end
+
+  it("keep it from starting while a ConfigMap, a Secret or a key is not there, with the kubelet's Events", function()
+    world:configmap("short", { data = { a = "1" } })
+    local no_key = { configMap = { name = "short", items = { { key = "b", path = "b" } } } }
+    start {
+      { name = "v", configMap = { name = "m" } },
+      { name = "w", secret = { secretName = "s" } },
+      { name = "x", projected = { sources = { no_key } } },
+    }
+    assert.equal("Pending: ContainerCreating", waits())
+    local told = mount_failures()
+    table.sort(told)
+    assert.same({
+      'MountVolume.SetUp failed for volume "v" : configmap "m" not found',
+      'MountVolume.SetUp failed for volume "w" : secret "s" not found',
+      'MountVolume.SetUp failed for volume "x" : configmap references non-existent config key: b',
+    }, told)
+    pass(600)
+    assert.equal("Pending: ContainerCreating", waits())
+    local count = #mount_failures()
+    assert.is_true(count > 3 * 8 and count < 3 * 15, count)
+    world:configmap("m", { data = { a = "late" } })
+    world:must("POST", SECRETS, { metadata = { name = "s" }, stringData = { key = "late" } })
+    pass(2)
+    assert.equal("Pending: ContainerCreating", waits())
+    set("short", { b = "late" })
+    pass(2)
+    assert.equal("Running: running", waits())
+    assert.equal("late", text "a")
+    for _, event in ipairs(world:must("GET", EVENTS).items) do
+      assert.not_equal("Failed", event.reason)
+    end
+  end)
+
+  it("keep its init containers from starting, too, but not one that no container mounts", function()
+    local init = { { name = "i", image = "busybox" } }
+    local unused = { { name = "v", configMap = { name = "m" } }, { name = "unused", configMap = { name = "other" } } }
+    start(unused, { initContainers = init, containers = {
+      { name = "c", image = "busybox", volumeMounts = { { name = "v", mountPath = "/v" } } },
+    } })
+    local statuses = world:must("GET", PODS .. "/p").status
+    assert.equal("PodInitializing", statuses.initContainerStatuses[1].state.waiting.reason)
+    world:configmap("m", { data = {} })
+    pass(2)
+    statuses = world:must("GET", PODS .. "/p").status
+    assert.is_table(statuses.initContainerStatuses[1].state.running)
+  end)
+
+  it("keep it from starting while its claim is not there, or has no volume", function()
+    start({ { name = "v", persistentVolumeClaim = { claimName = "data" } } }, { nodeName = "moonloop" })
+    assert.equal("Pending: ContainerCreating", waits())
+    local words = "Unable to attach or mount volumes: unmounted volumes=[v], unattached volumes=[], failed to process "
+      .. "volumes=[v]: error processing PVC default/data: "
+    assert.same({ words .. 'failed to fetch PVC from API server: persistentvolumeclaims "data" not found' },
+      mount_failures())
+    world:must("POST", "/api/v1/namespaces/default/persistentvolumeclaims", {
+      metadata = { name = "data" },
+      spec = { accessModes = { "ReadWriteOnce" }, resources = { requests = { storage = "1Mi" } } },
+    })
+    pass(2)
+    assert.equal(words .. "PVC is not bound", mount_failures()[2])
+    world:patch("merge", "/api/v1/namespaces/default/persistentvolumeclaims/data/status", {
+      status = { phase = "Bound" } })
+    pass(2)
+    assert.equal("Pending: CreateContainerConfigError", waits()) -- nobody made the volume
+  end)
+
+  it("wait no more when it is deleted", function()
+    start { { name = "v", configMap = { name = "m" } } }
+    world:must("DELETE", PODS .. "/p")
+    pass(1)
+    assert.equal(404, (world:call("GET", PODS .. "/p")))
+    local count = #mount_failures()
+    pass(300)
+    assert.equal(count, #mount_failures())
+  end)
+
   it("emptyDirs are for everybody", function()
     start { { name = "v", emptyDir = {} } }
     assert.equal(511, folder:at("volumes/v").mode)
