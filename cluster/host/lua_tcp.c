@@ -1,5 +1,6 @@
 /* cluster.tcp for the server's Lua: TCP connections to pods, as `kubectl port-forward` needs them,
- * with bytes in both directions; each direction ends by itself. */
+ * and from pods to an address of the host's, with bytes in both directions; each direction ends by
+ * itself. */
 #include "cluster/host/lua_modules.h"
 
 #include <arpa/inet.h>
@@ -7,14 +8,18 @@
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
+#include <event2/listener.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "cluster/host/server_lua_internal.h"
+#include "net/tcp.h"
 
-#define CONNECTION  "cluster.tcp.connection"
-#define WAITING_LOW ((size_t)64 * 1024) /* bytes left to send when drained() is called */
+#define CONNECTION      "cluster.tcp.connection"
+#define LISTENER        "cluster.tcp.listener"
+#define ACCEPT_AGAIN_NS (ML_NS_PER_S / 10)  /* after descriptors have run out */
+#define WAITING_LOW     ((size_t)64 * 1024) /* bytes left to send when drained() is called */
 
 /* The functions of the options, as user values in this order. */
 static const char *const callbacks[] = {"connected", "data", "ended", "drained", "closed"};
@@ -184,7 +189,8 @@ static int connection_gc(lua_State *L)
     return 0;
 }
 
-ML_RAISES static struct sockaddr_in check_target(lua_State *L)
+/* Address and port of the options at 1. */
+ML_RAISES static struct sockaddr_in check_place(lua_State *L)
 {
     struct sockaddr_in target = {.sin_family = AF_INET};
     lua_getfield(L, 1, "address");
@@ -212,24 +218,27 @@ static int open_tcp_socket(lua_State *L, const struct ml_tcp_library *library,
     return ml_pod_network_socket_in(library->network, pod, &fd, err) < 0 ? -1 : fd;
 }
 
-/* connect(options) -> connection, or nil and why not. options = { address =, port =, pod =,
- * connected =, data =, ended =, drained =, closed = } */
-ML_RAISES static int tcp_connect(lua_State *L)
+/* [+1] */
+static struct connection *push_new_connection(lua_State *L, struct ml_server_lua *lua)
 {
-    struct ml_err err = ML_ERR_INIT;
-    const int on = 1;
-    luaL_checktype(L, 1, LUA_TTABLE);
-    const struct sockaddr_in target = check_target(L);
     struct connection *connection = lua_newuserdatauv(L, sizeof *connection, ML_COUNT(callbacks));
-    *connection = (struct connection){.lua = server_lua_of(L)};
+    *connection = (struct connection){.lua = lua};
     luaL_setmetatable(L, CONNECTION);
+    return connection;
+}
+
+/* Gives the connection on top the functions of the table at `options`. */
+static void take_callbacks(lua_State *L, int options)
+{
     for (size_t i = 0; i < ML_COUNT(callbacks); i++) {
-        lua_getfield(L, 1, callbacks[i]);
+        lua_getfield(L, options, callbacks[i]);
         lua_setiuservalue(L, -2, (int)i + 1);
     }
-    int fd = open_tcp_socket(L, lua_touserdata(L, lua_upvalueindex(1)), target.sin_addr, &err);
-    if (fd < 0)
-        return binding_push_error(L, err.message);
+}
+
+static void connection_take_socket(struct connection *connection, int fd)
+{
+    const int on = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     connection->socket = bufferevent_socket_new(ml_loop_base(connection->lua->options.loop), fd,
                                                 BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
@@ -237,6 +246,21 @@ ML_RAISES static int tcp_connect(lua_State *L)
     bufferevent_setcb(connection->socket, on_tcp_readable, on_tcp_written, on_tcp_event,
                       connection);
     bufferevent_setwatermark(connection->socket, EV_WRITE, WAITING_LOW, 0);
+}
+
+/* connect(options) -> connection, or nil and why not. options = { address =, port =, pod =,
+ * connected =, data =, ended =, drained =, closed = } */
+ML_RAISES static int tcp_connect(lua_State *L)
+{
+    struct ml_err err = ML_ERR_INIT;
+    luaL_checktype(L, 1, LUA_TTABLE);
+    const struct sockaddr_in target = check_place(L);
+    struct connection *connection = push_new_connection(L, server_lua_of(L));
+    take_callbacks(L, 1);
+    int fd = open_tcp_socket(L, lua_touserdata(L, lua_upvalueindex(1)), target.sin_addr, &err);
+    if (fd < 0)
+        return binding_push_error(L, err.message);
+    connection_take_socket(connection, fd);
     if (bufferevent_socket_connect(connection->socket, (const struct sockaddr *)&target,
                                    sizeof target) < 0) {
         const char *why = strerror(errno);
@@ -247,6 +271,138 @@ ML_RAISES static int tcp_connect(lua_State *L)
     return 1;
 }
 
+/* ---- who listens ---- */
+
+enum { ON_ACCEPTED = 1 }; /* user value */
+
+/* A full userdata. The registry holds it, under its own address, while it is open. */
+struct listener {
+    struct ml_server_lua *lua;
+    struct evconnlistener *socket; /* NULL: closed */
+    struct ml_timer again;         /* accepts again */
+};
+
+/* [-2] Gives the new connection the functions that Lua has returned for it, on top; without them
+ * it is closed, if Lua has not done that. */
+static void connection_begin(lua_State *L, struct connection *connection)
+{
+    if (connection->socket && lua_istable(L, -1)) {
+        int options = lua_absindex(L, -1);
+        lua_pushvalue(L, -2);
+        take_callbacks(L, options);
+        lua_pop(L, 1);
+        bufferevent_enable(connection->socket, EV_READ | EV_WRITE);
+    } else if (connection->socket) {
+        connection_close(connection);
+    }
+    lua_pop(L, 2);
+}
+
+static void on_tcp_accepted(struct evconnlistener *socket, evutil_socket_t fd,
+                            struct sockaddr *address, int len, void *context)
+{
+    struct listener *listener = context; /* Lua may close and drop it */
+    struct ml_server_lua *lua = listener->lua;
+    lua_State *L = lua->running;
+    (void)socket, (void)address, (void)len;
+    struct connection *connection = push_new_connection(L, lua);
+    connection_take_socket(connection, (int)fd);
+    lua_pushvalue(L, -1);
+    binding_hold(L, connection);
+    binding_push_callback(L, listener, ON_ACCEPTED);
+    lua_pushvalue(L, -2);
+    if (binding_call(lua, 1, 1) < 0) {
+        binding_report_failure(lua);
+        lua_pushnil(L);
+    }
+    connection_begin(L, connection);
+}
+
+static void accept_again(void *context)
+{
+    struct listener *listener = context;
+    evconnlistener_enable(listener->socket);
+}
+
+static void on_accept_failed(struct evconnlistener *socket, void *context)
+{
+    struct listener *listener = context;
+    evconnlistener_disable(socket);
+    ml_timer_start(&listener->again, ACCEPT_AGAIN_NS);
+}
+
+/* In the pods' network, or where there is none on the machine. -1 and a reason. */
+static int open_listening_socket(struct ml_pod_network *network, const struct sockaddr_in *at,
+                                 struct ml_err *err)
+{
+    const struct ml_pod_socket spec = {
+        .type = SOCK_STREAM, .address = at->sin_addr, .port = ntohs(at->sin_port)};
+    char address[INET_ADDRSTRLEN], where[INET_ADDRSTRLEN + 8];
+    int fd = -1;
+    if (network)
+        return ml_pod_network_socket(network, &spec, &fd, err) < 0 ? -1 : fd;
+    inet_ntop(AF_INET, &at->sin_addr, address, sizeof address);
+    snprintf(where, sizeof where, "%s:%u", address, spec.port);
+    return ml_tcp_listen(where, &fd, err) < 0 ? -1 : fd;
+}
+
+static void listener_open(struct listener *listener, int fd)
+{
+    struct ml_loop *loop = listener->lua->options.loop;
+    listener->socket = evconnlistener_new(ml_loop_base(loop), on_tcp_accepted, listener,
+                                          LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
+    ml_assert(listener->socket != NULL);
+    evconnlistener_set_error_cb(listener->socket, on_accept_failed);
+    ml_timer_init(&listener->again, loop, accept_again, listener);
+}
+
+/* listen(options) -> listener, or nil and why not. options = { address =, port =, accepted =
+ * function(connection) -> the functions of connect's options, or nil: it is closed } */
+ML_RAISES static int tcp_listen(lua_State *L)
+{
+    const struct ml_tcp_library *library = lua_touserdata(L, lua_upvalueindex(1));
+    struct ml_err err = ML_ERR_INIT;
+    luaL_checktype(L, 1, LUA_TTABLE);
+    const struct sockaddr_in at = check_place(L);
+    struct listener *listener = lua_newuserdatauv(L, sizeof *listener, 1);
+    *listener = (struct listener){.lua = server_lua_of(L)};
+    luaL_setmetatable(L, LISTENER);
+    if (lua_getfield(L, 1, "accepted") != LUA_TFUNCTION)
+        return luaL_error(L, "tcp.listen: options.accepted: a function");
+    lua_setiuservalue(L, -2, ON_ACCEPTED);
+    int fd = open_listening_socket(library->network, &at, &err);
+    if (fd < 0)
+        return binding_push_error(L, err.message);
+    listener_open(listener, fd);
+    binding_hold(L, listener);
+    return 1;
+}
+
+static void listener_free(struct listener *listener)
+{
+    if (!listener->socket)
+        return;
+    ml_timer_stop(&listener->again);
+    evconnlistener_free(ml_take(&listener->socket));
+}
+
+/* listener:close(); what is connected stays so */
+ML_RAISES static int tcp_listener_close(lua_State *L)
+{
+    struct listener *listener = luaL_checkudata(L, 1, LISTENER);
+    if (listener->socket)
+        binding_release(L, listener);
+    listener_free(listener);
+    return 0;
+}
+
+/* Called for an open one only when the state is closed. */
+static int tcp_listener_gc(lua_State *L)
+{
+    listener_free(lua_touserdata(L, 1));
+    return 0;
+}
+
 void ml_server_lua_add_tcp(struct ml_server_lua *lua, const struct ml_tcp_library *library)
 {
     static const luaL_Reg methods[] = {{"write", connection_write},
@@ -254,8 +410,11 @@ void ml_server_lua_add_tcp(struct ml_server_lua *lua, const struct ml_tcp_librar
                                        {"pause", connection_pause},
                                        {"close", connection_close_at_once},
                                        {NULL, NULL}};
-    static const luaL_Reg functions[] = {{"connect", tcp_connect}, {NULL, NULL}};
+    static const luaL_Reg listener_methods[] = {{"close", tcp_listener_close}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"connect", tcp_connect}, {"listen", tcp_listen}, {NULL, NULL}};
     lua_State *L = lua->running;
     binding_new_type(L, CONNECTION, methods, connection_gc);
+    binding_new_type(L, LISTENER, listener_methods, tcp_listener_gc);
     binding_add_module(lua, "cluster.tcp", functions, library, sizeof *library);
 }

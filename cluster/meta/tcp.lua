@@ -1,6 +1,6 @@
 ---@meta cluster.tcp
--- Stubs for editors (lua-language-server) of `require "cluster.tcp"`: TCP connections to what listens in a pod, for the
--- host's own Lua. Never loaded.
+-- Stubs for editors (lua-language-server) of `require "cluster.tcp"`: TCP connections to what listens in a pod, and
+-- from pods to the host's own Lua, which has this. Never loaded.
 -- luacheck: ignore 241
 error "moonloop/meta is for editors; require 'cluster.tcp' instead"
 
@@ -40,5 +40,18 @@ function Connection:close() end
 ---@return cluster.tcp.Connection|nil
 ---@return string? message why there is no socket for it
 function tcp.connect(options) end
+
+---@class cluster.tcp.Listener
+local Listener = {}
+
+--- Nothing is accepted any more; what is connected stays so.
+function Listener:close() end
+
+--- Accepts connections at an address in the pods' network; where there is none, on the machine. `accepted` returns
+--- the functions of a connection's options, or nil: the connection is closed.
+---@param options { address: string, port: integer, accepted: fun(connection: cluster.tcp.Connection): table? }
+---@return cluster.tcp.Listener|nil
+---@return string? message why nobody can listen there
+function tcp.listen(options) end
 
 return tcp

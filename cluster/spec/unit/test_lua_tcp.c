@@ -237,6 +237,40 @@ static void test_lua_tcp_refuses_what_is_no_address(void **state)
            "assert(not pcall(open, { port = 65536 }))");
 }
 
+static void test_lua_tcp_accepts_and_answers(void **state)
+{
+    struct fixture *f = *state;
+    evconnlistener_free(ml_take(&f->listener));
+    lua(f, "function accept(connection)\n"
+           "  return {\n"
+           "    data = function(bytes) connection:write(bytes:upper()) end,\n"
+           "    ended = function() connection:end_output() end,\n"
+           "  }\n"
+           "end\n"
+           "listener = assert(tcp.listen { address = '127.0.0.1', port = PORT,\n"
+           "  accepted = function(connection) return accept(connection) end })\n"
+           "assert(not tcp.listen { address = '127.0.0.1', port = PORT, accepted = print })\n"
+           "assert(not pcall(tcp.listen, { address = '127.0.0.1', port = PORT }))\n"
+           "function ask()\n"
+           "  local text, connection = ''\n"
+           "  connection = assert(open {\n"
+           "    data = function(bytes) text = text .. bytes end,\n"
+           "    closed = function() got = text done() end })\n"
+           "  connection:write 'hello'\n"
+           "  connection:end_output()\n"
+           "end");
+    lua_wait(f, "ask()");
+    lua(f, "assert(got == 'HELLO', got)");
+    lua_wait(f, "accept = function() end ask()");
+    lua(f, "assert(got == '', got)");
+    lua_wait(f, "accept = function(connection) connection:close() return {} end ask()");
+    lua(f, "assert(got == '', got)");
+    lua_wait(f, "accept = function() error 'oops' end ask()"); /* on_failed ends the wait */
+    assert_int_equal(f->failures, 1);
+    lua_wait(f, "listener:close() listener:close() collectgarbage() ask()");
+    lua(f, "assert(got == '', got)");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(test_lua_tcp_##name, setup, teardown)
 
 int main(void)
@@ -245,6 +279,7 @@ int main(void)
         TEST(passes_bytes_and_each_end),   TEST(much_waits_for_a_slow_side),
         TEST(says_why_it_broke),           TEST(close_ends_the_callbacks),
         TEST(open_ones_go_with_the_state), TEST(refuses_what_is_no_address),
+        TEST(accepts_and_answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
