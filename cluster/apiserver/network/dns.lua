@@ -250,22 +250,23 @@ end
 
 --- The answer to a query as it came from the wire.
 --- @param reply function(bytes): an answer from elsewhere
---- @return string|nil nil when there is nobody to answer, or somebody else is asked
-function M:answer(bytes, reply)
-  local query = dns_message.read(bytes)
+--- @param most integer? bytes that the answer may have: it goes by TCP; nil: by UDP
+--- @return string|nil nil when there is nobody to answer, boolean|nil true when somebody else is asked
+function M:answer(bytes, reply, most)
+  local query = dns_message.read(bytes, most)
   if not query then
     return nil
   elseif query.rcode then
     return dns_message.write(query, query.rcode, NONE)
   elseif self.forward and not is_own(query.name) then
-    self.forward:ask(query, bytes, reply)
-    return nil
+    self.forward:ask(query, bytes, reply, most)
+    return nil, true
   end
   local rcode, records = self:look_up(query.name, query.type)
   local target = self.forward and target_outside(query, records)
   if target then
     follow_outside(self, query, records, target, reply)
-    return nil
+    return nil, true
   end
   return dns_message.write(query, rcode, records)
 end

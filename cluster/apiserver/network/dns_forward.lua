@@ -3,8 +3,10 @@
 ---
 --- A query goes with a number of its own from a socket of its own, which gets datagrams of that resolver only; what has
 --- not the number and the question is no answer. One without an answer is sent again, to the next resolver if there is
---- one: all together takes less than the five seconds that clients wait.
+--- one: all together takes less than the five seconds that clients wait. Where a client that asks by TCP would get an
+--- answer that is cut, the resolver is asked again by TCP.
 local dns_message = require "cluster.apiserver.network.dns_message"
+local dns_stream = require "cluster.apiserver.network.dns_stream"
 local host = require "cluster.host"
 local network = require "cluster.network"
 
@@ -23,12 +25,18 @@ function M.new(resolvers)
 end
 
 
--- An exchange: { sent = bytes, id =, query =, resolvers =, tries =, sockets = list, timer =, reply = }.
-local function finish(self, exchange, answer)
-  exchange.timer:stop()
+-- Of an exchange: { sent = bytes, id =, query =, resolvers =, tries =, sockets = list, timer =, reply =, by_tcp = }.
+local function close_sockets(exchange)
   for _, socket in ipairs(exchange.sockets) do
     socket:close()
   end
+  exchange.sockets = {}
+end
+
+
+local function finish(self, exchange, answer)
+  exchange.timer:stop()
+  close_sockets(exchange)
   self.under_way = self.under_way - 1
   exchange.reply(answer or dns_message.write(exchange.query, dns_message.FAILED, {}))
 end
@@ -37,7 +45,24 @@ end
 local send -- one calls the other
 
 
-local function hear(self, exchange, bytes)
+-- Asks a resolver by TCP. If that fails, the answer that is cut has to do.
+local function ask_by_tcp(self, exchange, address, cut)
+  close_sockets(exchange)
+  exchange.timer:stop()
+  local connection = dns_stream.ask(address, PORT, exchange.sent, function(bytes)
+    local is_answer = bytes and dns_message.rcode_of(bytes, exchange.id, exchange.query)
+    finish(self, exchange, is_answer and bytes or cut)
+  end)
+  exchange.timer = host.after(connection and TRY_SECONDS or 0, function()
+    if connection then
+      connection:close()
+    end
+    finish(self, exchange, cut)
+  end)
+end
+
+
+local function hear(self, exchange, address, bytes)
   local rcode = dns_message.rcode_of(bytes, exchange.id, exchange.query)
   if not rcode then
     return
@@ -46,6 +71,8 @@ local function hear(self, exchange, bytes)
   if is_of_no_use and exchange.tries < #exchange.resolvers then
     exchange.timer:stop()
     send(self, exchange) -- to another one
+  elseif exchange.by_tcp and dns_message.is_cut(bytes) then
+    ask_by_tcp(self, exchange, address, bytes)
   else
     finish(self, exchange, bytes)
   end
@@ -54,11 +81,12 @@ end
 
 function send(self, exchange)
   local resolvers = exchange.resolvers
+  local address = resolvers[exchange.tries % #resolvers + 1]
   local socket = network.outside {
-    address = resolvers[exchange.tries % #resolvers + 1],
+    address = address,
     port = PORT,
     answer = function(bytes)
-      hear(self, exchange, bytes)
+      hear(self, exchange, address, bytes)
     end,
   }
   exchange.tries = exchange.tries + 1
@@ -80,7 +108,8 @@ end
 --- @param query table as message.read gave it
 --- @param bytes string the message itself
 --- @param reply function(bytes) with the answer, later or at once
-function M:ask(query, bytes, reply)
+--- @param by_tcp any true where the client asks by TCP
+function M:ask(query, bytes, reply, by_tcp)
   local resolvers = { table.unpack(self.resolvers(), 1, RESOLVERS_MAX) }
   if #resolvers == 0 or self.under_way >= UNDER_WAY_MAX then
     reply(dns_message.write(query, dns_message.FAILED, {}))
@@ -95,6 +124,7 @@ function M:ask(query, bytes, reply)
     resolvers = resolvers,
     tries = 0,
     sockets = {},
+    by_tcp = by_tcp,
     reply = function(answer)
       reply(dns_message.with_id(answer, query.id))
     end,

@@ -11,7 +11,7 @@ local OPT, INTERNET = 41, 1
 local HEAD = 12
 local LABEL_MAX, NAME_MAX = 63, 255
 local SIZE, SIZE_MAX = 512, 1232 -- bytes of an answer: without EDNS, and at most
-local IS_ANSWER, IS_OURS, MAY_RECURSE = 0x8000, 0x0400, 0x0080
+local IS_ANSWER, IS_OURS, IS_CUT, MAY_RECURSE = 0x8000, 0x0400, 0x0200, 0x0080
 local OPCODE, WANTS_RECURSION = 0x7800, 0x0100
 local TTL = 5 -- seconds
 
@@ -49,9 +49,10 @@ end
 
 
 --- Reads a query.
+--- @param most integer? bytes that its answer may have; as the query itself says, if nothing else does
 --- @return table|nil query { name = in lower case without the last dot, type =, rcode = what is wrong, or nil }, and
 ---   what write needs; nil when there is nobody to answer
-function M.read(bytes)
+function M.read(bytes, most)
   if #bytes < HEAD then
     return nil
   end
@@ -59,7 +60,7 @@ function M.read(bytes)
   if flags & IS_ANSWER ~= 0 then
     return nil
   end
-  local query = { id = id, flags = flags & (OPCODE | WANTS_RECURSION), question = "" }
+  local query = { id = id, flags = flags & (OPCODE | WANTS_RECURSION), question = "", room = most or SIZE }
   if flags & OPCODE ~= 0 then
     query.rcode = M.NOT_SERVED
     return query
@@ -73,6 +74,7 @@ function M.read(bytes)
   query.name, query.type = name:lower(), type
   query.question = bytes:sub(HEAD + 1, at + 3)
   query.size = read_size(bytes, at + 4, answers + authorities, additional)
+  query.room = most or query.size or SIZE
   query.rcode = class ~= INTERNET and M.REFUSED or nil
   return query
 end
@@ -179,7 +181,13 @@ local function record_bytes(query, record)
 end
 
 
---- The answer to a query: as many of the records as there is room for.
+--- True for an answer that says that there is more of it than it holds.
+function M.is_cut(bytes)
+  return (">I2"):unpack(bytes, 3) & IS_CUT ~= 0
+end
+
+
+--- The answer to a query: as many of the records as there is room for. One that lacks some says so.
 --- @param query table as read
 --- @param rcode integer
 --- @param records table list of { type = "A", address = }, { type = "CNAME" or "PTR", target = } and
@@ -187,17 +195,18 @@ end
 ---   in messages
 function M.write(query, rcode, records)
   local opt = query.size and ("\0" .. (">I2 I2 I4 I2"):pack(OPT, SIZE_MAX, 0, 0)) or ""
-  local room = (query.size or SIZE) - HEAD - #query.question - #opt
-  local parts = {}
+  local room = query.room - HEAD - #query.question - #opt
+  local parts, cut = {}, 0
   for _, record in ipairs(records) do
     local bytes = record_bytes(query, record)
     room = room - #bytes
     if room < 0 then
+      cut = IS_CUT
       break
     end
     parts[#parts + 1] = bytes
   end
-  local head = (">I2 I2 I2 I2 I2 I2"):pack(query.id, query.flags | IS_ANSWER | IS_OURS | MAY_RECURSE | rcode,
+  local head = (">I2 I2 I2 I2 I2 I2"):pack(query.id, query.flags | IS_ANSWER | IS_OURS | MAY_RECURSE | cut | rcode,
     query.question ~= "" and 1 or 0, #parts, 0, opt ~= "" and 1 or 0)
   return head .. query.question .. table.concat(parts) .. opt
 end

@@ -1,6 +1,7 @@
 --- A network of pods' own (docs/decisions/0013): addresses, Services, names, and the API server inside of it.
 local dns = require "cluster.apiserver.network.dns"
 local dns_forward = require "cluster.apiserver.network.dns_forward"
+local dns_stream = require "cluster.apiserver.network.dns_stream"
 local host = require "cluster.host"
 local machine_ports = require "cluster.apiserver.network.machine_ports"
 local network = require "cluster.network"
@@ -133,7 +134,10 @@ local function ensure_resolver(server)
     metadata = { name = "kube-dns", labels = { ["k8s-app"] = "kube-dns", ["kubernetes.io/name"] = "CoreDNS" } },
     spec = {
       clusterIP = M.RESOLVER,
-      ports = host.json.array { { name = "dns", port = DNS_PORT, protocol = "UDP", targetPort = DNS_PORT } },
+      ports = host.json.array {
+        { name = "dns", port = DNS_PORT, protocol = "UDP", targetPort = DNS_PORT },
+        { name = "dns-tcp", port = DNS_PORT, protocol = "TCP", targetPort = DNS_PORT },
+      },
     },
   })
 end
@@ -149,12 +153,17 @@ local function serve_names(server)
     address = M.RESOLVER,
     port = DNS_PORT,
     answer = function(bytes, from)
-      return known:answer(bytes, function(answer)
+      return (known:answer(bytes, function(answer)
         listener:send(answer, from)
-      end)
+      end))
     end,
   }
-  return listener, why
+  if not listener then
+    return nil, why
+  end
+  return dns_stream.serve(M.RESOLVER, DNS_PORT, function(...)
+    return known:answer(...)
+  end)
 end
 
 

@@ -28,7 +28,7 @@ end
 
 
 describe("Names outside of the cluster", function()
-  local cluster, dns, dns_forward, known, opened, resolvers, answers
+  local cluster, dns, dns_forward, known, opened, connections, resolvers, answers
 
   setup(function()
     package.loaded["cluster.network"] = {
@@ -47,17 +47,27 @@ describe("Names outside of the cluster", function()
         return socket
       end,
     }
+    package.loaded["cluster.tcp"] = {
+      connect = function(options)
+        local connection = { options = options }
+        function connection:write(bytes) self.sent = bytes end
+        function connection:close() self.is_closed = true end
+        connections[#connections + 1] = connection
+        return connection
+      end,
+    }
     dns_forward = require "cluster.apiserver.network.dns_forward"
     dns = require "cluster.apiserver.network.dns"
   end)
 
   teardown(function()
-    package.loaded["cluster.network"] = nil
+    package.loaded["cluster.network"], package.loaded["cluster.tcp"] = nil, nil
+    package.loaded["cluster.apiserver.network.dns_stream"] = nil
     package.loaded["cluster.apiserver.network.dns_forward"] = nil
   end)
 
   before_each(function()
-    opened, answers, resolvers = {}, {}, { "192.0.2.1", "192.0.2.2" }
+    opened, connections, answers, resolvers = {}, {}, {}, { "192.0.2.1", "192.0.2.2" }
     cluster = testserver.new()
     known = dns.new(cluster.server, dns_forward.new(function()
       return resolvers
@@ -72,10 +82,10 @@ describe("Names outside of the cluster", function()
     end
   end)
 
-  local function ask(bytes)
-    return known:answer(bytes, function(answer)
+  local function ask(bytes, most)
+    return (known:answer(bytes, function(answer)
       answers[#answers + 1] = answer
-    end)
+    end, most))
   end
 
   local function hear(socket, bytes)
@@ -102,6 +112,42 @@ describe("Names outside of the cluster", function()
     assert.is_nil(ask(query "nobody.example.com"))
     hear(opened[2], answer_to(opened[2].sent[1], dns_message.NO_NAME))
     assert.equal(dns_message.NO_NAME, rcode_of(answers[2]))
+  end)
+
+  it("are asked again by TCP for a client that asks so, when the answer is cut", function()
+    hostlua.freeze(1000)
+    local function cut_answer(socket)
+      local many = {}
+      for i = 1, 100 do
+        many[i] = { type = "A", address = "192.0.2." .. i }
+      end
+      return dns_message.write(dns_message.read(socket.sent[1]), dns_message.OK, many)
+    end
+    ask(query "example.com")
+    hear(opened[1], cut_answer(opened[1]))
+    assert.equal(0, #connections)
+    assert.is_true(dns_message.is_cut(answers[1]))
+
+    ask(query "example.com", 65535)
+    hear(opened[2], cut_answer(opened[2]))
+    assert.equal("192.0.2.1:53", connections[1].options.address .. ":" .. connections[1].options.port)
+    assert.equal((">s2"):pack(opened[2].sent[1]), connections[1].sent)
+    local whole = answer_to(opened[2].sent[1], nil, "192.0.2.77")
+    connections[1].options.data((">s2"):pack(whole))
+    assert.equal(dns_message.with_id(whole, 7), answers[2])
+
+    for _, fail in ipairs {
+      function(connection) connection.options.closed "Connection refused" end,
+      function(connection) connection.options.data((">s2"):pack(query "example.com")) end,
+      function(connection) hostlua.advance(2) assert.is_true(connection.is_closed) end,
+    } do
+      ask(query "example.com", 65535)
+      hear(opened[#opened], cut_answer(opened[#opened]))
+      fail(connections[#connections])
+      assert.is_true(dns_message.is_cut(answers[#answers]))
+    end
+    assert.equal(5, #answers)
+    assert.equal(0, open_count())
   end)
 
   it("are asked with a number that does not say which comes next", function()

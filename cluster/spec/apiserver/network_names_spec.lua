@@ -132,7 +132,7 @@ describe("The names of a cluster", function()
     end)
   end
 
-  it("answers with as many addresses as there is room for", function()
+  it("answers with as many addresses as there is room for, and says when these are not all", function()
     local endpoints = {}
     for i = 1, 200 do
       endpoints[i] = { addresses = { "10.244.9." .. i }, conditions = { ready = true } }
@@ -144,6 +144,11 @@ describe("The names of a cluster", function()
     assert.equal((512 - HEAD - #name - 6) // 16, #records)
     _, records = ask(name, "A", { size = 4096 })
     assert.equal((1232 - HEAD - #name - 6 - 11) // 16, #records)
+    local asked = query(name, "A")
+    assert.is_true(dns_message.is_cut(known:answer(asked)))
+    local whole = known:answer(asked, nil, 65535)
+    assert.is_false(dns_message.is_cut(whole))
+    assert.equal(200, #select(2, read(whole, asked)))
   end)
 
   it("says what it does not serve, and nothing to an answer", function()

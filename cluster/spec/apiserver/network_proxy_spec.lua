@@ -40,6 +40,7 @@ describe("In a network of pods' own", function()
 
   setup(function()
     package.loaded["cluster.network"] = { listen = listen, pod = open_namespace }
+    package.loaded["cluster.tcp"] = {} -- of names, which nobody asks for here
     addresses = require "cluster.apiserver.network.pod_ip_allocator"
     machine_ports = require "cluster.apiserver.network.machine_ports"
     network = require "cluster.apiserver.network"
@@ -47,8 +48,10 @@ describe("In a network of pods' own", function()
   end)
 
   teardown(function()
-    package.loaded["cluster.network"] = nil
+    package.loaded["cluster.network"], package.loaded["cluster.tcp"] = nil, nil
     package.loaded["cluster.apiserver.network"] = nil
+    package.loaded["cluster.apiserver.network.dns_forward"] = nil
+    package.loaded["cluster.apiserver.network.dns_stream"] = nil
     package.loaded["cluster.apiserver.network.machine_ports"] = nil
     package.loaded["cluster.apiserver.network.proxy"] = nil
   end)
