@@ -1,6 +1,7 @@
 --- Images that stand for a program of this machine. No image is pulled: a container's command runs with the machine's
 --- tools. Only for these images is it known what they run without a command.
 local clean_path = require "cluster.apiserver.clean_path"
+local regex = require "cluster.regex"
 
 local M = {}
 M.__index = M
@@ -9,6 +10,39 @@ M.__index = M
 local OWN <const> = "moonloop"
 
 local IN_PATH <const> = "/usr/local/bin/"
+
+-- The parts of an image's name; an upper-case letter in the repository has words of its own.
+local LABEL <const>, PART <const> = "[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?", "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+local DOMAIN = assert(regex.compile(("^(?:%s(?:\\.%s)*|\\[[a-fA-F0-9:]+\\])(?::[0-9]+)?$"):format(LABEL, LABEL)))
+local REST = assert(regex.compile(("^%s(?:/%s)*(?::[0-9A-Za-z_][0-9A-Za-z_.-]{0,127})?"
+  .. "(?:@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?$"):format(PART, PART)))
+
+
+-- A name in its parts, with what Docker puts in front of a short one. @return string|nil domain, string the rest
+local function split(image)
+  local domain, rest = image:match "^([^/]*)/(.*)$"
+  if domain and (domain == "localhost" or domain:find "[.:%u]") then
+    return domain, rest
+  end
+  return nil, domain and image or "library/" .. image
+end
+
+
+--- Why a text is no name of an image, in the words of the kubelet; nil when it is one.
+--- Rules: kubernetes/pkg/util/parsers; github.com/distribution/reference.
+function M.problem_of_name(image)
+  local domain, rest = split(image)
+  local repository = rest:match "^[^:]*"
+  local why
+  if #image == 64 and not image:find "[^%da-f]" then
+    why = ("invalid repository name (%s), cannot specify 64-byte hexadecimal strings"):format(image)
+  elseif repository:find "%u" then
+    why = ("invalid reference format: repository name (%s) must be lowercase"):format(repository)
+  elseif domain and not DOMAIN:match(domain) or not REST:match(rest) then
+    why = "invalid reference format"
+  end
+  return why and ("Failed to apply default image tag %q: couldn't parse image name %q: %s"):format(image, image, why)
+end
 
 
 --- An image's name without its digest and tag.

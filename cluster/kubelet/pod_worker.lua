@@ -16,6 +16,7 @@
 ---   runtime:forget(pod)               deletes the data of a deleted pod (logs)
 local env = require "cluster.kubelet.env"
 local host = require "cluster.host"
+local image_pulls = require "cluster.kubelet.image_pulls"
 local instant = require "cluster.apiserver.instant"
 local prober = require "cluster.kubelet.prober"
 local records = require "cluster.kubelet.record"
@@ -220,12 +221,25 @@ end
 
 
 local function cannot_start(self, record, reason, message)
-  record.state = { waiting = { reason = reason, message = message } }
-  self.kubelet:event(self.pod, "Warning", "Failed", "Error: " .. message)
-  record.timer = host.after(records.TRY_AGAIN, function()
+  local function again()
     record.timer = nil
     self:start(record)
-  end)
+  end
+  if image_pulls.is_reason(reason) then
+    image_pulls.failed(record, reason, message, {
+      event = function(...)
+        self.kubelet:event(self.pod, ...)
+      end,
+      changed = function()
+        self:queue_write()
+      end,
+      again = again,
+    })
+  else
+    record.state = { waiting = { reason = reason, message = message } }
+    self.kubelet:event(self.pod, "Warning", "Failed", "Error: " .. message)
+    record.timer = host.after(records.TRY_AGAIN, again)
+  end
   self:queue_write()
 end
 

@@ -186,6 +186,10 @@ end
 
 -- Prepares a start. @return table|nil handle, or nil, reason and message
 local function prepare(self, run)
+  local why = images.problem_of_name(run.container.image)
+  if why then
+    return nil, "InvalidImageName", why
+  end
   local program = self.images:find(run.container)
   local command, reason, message = unsupported_features.command(run.container, run.command, program)
   local no_containers = find_containers(self)
@@ -198,7 +202,8 @@ local function prepare(self, run)
   if no_containers and program and calls(command[1], program.target) then
     command[1] = program.source or command[1]
   end
-  local network, why = enter_network(self, run)
+  local network
+  network, why = enter_network(self, run)
   if why then
     return nil, "RunContainerError", "the pod's network: " .. why
   end

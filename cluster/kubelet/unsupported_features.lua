@@ -30,8 +30,8 @@ local function is_tools(image)
 end
 
 
---- The command line of a container. Images of tools have a shell as their command, and nothing in front of args; what
---- others would put there is not known here, unless they stand for a program.
+--- The command line of a container, or why its image cannot be had. Images of tools have a shell as their command, and
+--- nothing in front of args; what others would put there is not known here, unless they stand for a program.
 --- @param words table command and args, with their variables in place
 --- @param program table? what the image stands for: images.lua
 --- @return table|nil words, string|nil reason, string|nil message
@@ -43,9 +43,13 @@ function M.command(container, words, program)
   elseif program then
     return { program.target, table.unpack(#words > 0 and words or program.arguments) }
   end
-  return nil, "CreateContainerError",
-    ("no command specified: image %q is not run here, only a command is, as a local process; "
-      .. "moonloop dev --image NAME=PROGRAM says what an image runs"):format(container.image)
+  local hint = ("no image is pulled here, and no program is known for %q: moonloop dev --image NAME=PROGRAM says what "
+    .. "an image runs, or give the container a command"):format(container.image)
+  if container.imagePullPolicy == "Never" then
+    return nil, "ErrImageNeverPull", ("Container image %q is not present with pull policy of Never: %s"):format(
+      container.image, hint)
+  end
+  return nil, "ErrImagePull", hint
 end
 
 

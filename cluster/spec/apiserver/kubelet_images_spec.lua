@@ -63,3 +63,36 @@ describe("The program of an image", function()
     assert.is_nil(named:find { name = "c", image = "busybox" })
   end)
 end)
+
+
+describe("The name of an image", function()
+  it("is one in all forms that are", function()
+    for _, name in ipairs {
+      "busybox", "busybox:1.36", "library/busybox", "registry.k8s.io/e2e-test-images/agnhost:2.59", "a_b/c__d/e-f--g.h",
+      "localhost/x", "localhost:5000/x:y", "Registry/x", "[::1]:5000/x", "10.0.0.1:80/x/y:" .. ("t"):rep(128),
+      "x@sha256:" .. ("a"):rep(64), "r.io/x:v1@sha512+b64:" .. ("A"):rep(32), "1",
+    } do
+      assert.is_nil(images.problem_of_name(name), name)
+    end
+  end)
+
+  it("is refused in the kubelet's words", function()
+    local function problem(name)
+      local why = images.problem_of_name(name)
+      local before = ("Failed to apply default image tag %q: couldn't parse image name %q: "):format(name, name)
+      assert.equal(before, why and why:sub(1, #before))
+      return why:sub(#before + 1)
+    end
+    for _, name in ipairs {
+      "x y", "x:", "x:.1", "x/", "/x", "x//y", "-x", "x-", "x..y", "x___y", "x:" .. ("t"):rep(129), "x@sha256:12",
+      "r.io/x@", "-r.io/x", "r.io:port/x", "x:1:2", "ü", "x\n",
+    } do
+      assert.equal("invalid reference format", problem(name))
+    end
+    assert.equal("invalid reference format: repository name (library/Busybox) must be lowercase", problem "Busybox")
+    assert.equal("invalid reference format: repository name (team/App) must be lowercase", problem "r.io/team/App:1")
+    local digits = ("0123456789abcdef"):rep(4)
+    assert.equal(("invalid repository name (%s), cannot specify 64-byte hexadecimal strings"):format(digits),
+      problem(digits))
+  end)
+end)

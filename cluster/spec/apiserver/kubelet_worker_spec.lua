@@ -283,6 +283,65 @@ describe("A pod at work", function()
     assert.same({ "main: running" }, states(kubelet))
   end)
 
+  -- A pod whose runtime refuses the image "r.io/x:1".
+  local function start_without_image(reason)
+    local kubelet = new_kubelet()
+    local told, tries = {}, 0
+    kubelet.runtime = { forget = function() end, start = function()
+      tries = tries + 1
+      return nil, reason, "why"
+    end }
+    function kubelet.event(_, _, type, event, message)
+      told[#told + 1] = ("%s %s: %s"):format(type, event, message)
+    end
+    local at_work = pod_worker.new(kubelet, new_pod { containers = { { name = "main", image = "r.io/x:1" } } })
+    at_work:sync()
+    hostlua.advance(0)
+    return kubelet, at_work, function()
+      local now = told
+      told = {}
+      return now
+    end, function() return tries end
+  end
+
+  it("backs off from an image that cannot be pulled, longer and longer", function()
+    local kubelet, at_work, told, tries = start_without_image "ErrImagePull"
+    local failed = {
+      'Normal Pulling: Pulling image "r.io/x:1"', 'Warning Failed: Failed to pull image "r.io/x:1": why',
+      "Warning Failed: Error: ErrImagePull",
+    }
+    assert.same({ "main: ErrImagePull" }, states(kubelet))
+    assert.same(failed, told())
+    hostlua.advance(1)
+    assert.same({ "main: ImagePullBackOff" }, states(kubelet))
+    assert.equal('Back-off pulling image "r.io/x:1": ErrImagePull: why',
+      kubelet.status.containerStatuses[1].state.waiting.message)
+    assert.same({ 'Normal BackOff: Back-off pulling image "r.io/x:1"', "Warning Failed: Error: ImagePullBackOff" },
+      told())
+    hostlua.advance(9)
+    assert.same(failed, told())
+    for _, pause in ipairs { 20, 40, 80, 160, 300, 300 } do
+      local before = tries()
+      hostlua.advance(1)
+      hostlua.advance(pause - 2)
+      assert.equal(before, tries())
+      hostlua.advance(1)
+      assert.equal(before + 1, tries())
+    end
+    at_work:close()
+  end)
+
+  it("says which image is not there, or is no image", function()
+    for reason, event in pairs { ErrImageNeverPull = "ErrImageNeverPull", InvalidImageName = "InspectFailed" } do
+      local kubelet, at_work, told, tries = start_without_image(reason)
+      assert.same({ "main: " .. reason }, states(kubelet))
+      assert.same({ ("Warning %s: why"):format(event), "Warning Failed: Error: " .. reason }, told())
+      hostlua.advance(10)
+      assert.equal(2, tries())
+      at_work:close()
+    end
+  end)
+
   it("is removed when it is deleted and its containers have ended", function()
     local kubelet, at_work, pod = start({}, {})
     pod.metadata.deletionTimestamp = host.timestamp()
