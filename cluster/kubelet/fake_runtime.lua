@@ -64,6 +64,11 @@ function Handle:stop()
 end
 
 
+function Handle.pre_stop(_, _, fn)
+  fn()
+end
+
+
 function Handle.probe(_, _, fn)
   host.defer(function()
     fn(true)

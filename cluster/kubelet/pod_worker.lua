@@ -6,7 +6,10 @@
 ---     run = { pod =, container =, variables =, command =, attempt =, read =, token =, on_exit = function(exit) end }
 ---     with exit = { code =, signal =, reason =, message = }; never called inside start. read and token come
 ---     from the kubelet, for volumes
----   handle:stop(seconds)              asks the container to end, and kills it after that time; on_exit follows
+---   handle:stop(seconds)              asks the container to end, and kills it after that time; on_exit follows.
+---                                     Its preStop hook comes first, unless that has been run
+---   handle:pre_stop(seconds, fn)      runs its preStop hook alone, within that time, and calls fn() then: at once
+---                                     where there is none, and not at all once the container has ended
 ---   handle:probe(probe, fn)           does one check and calls fn(ok, message), not inside this call
 ---   handle:exec(options)              runs a further command in the container: exec.lua; nil where none can be run
 ---   handle:attach(options)            passes on its output, and input to it: attach.lua; nil as well
@@ -18,6 +21,7 @@ local env = require "cluster.kubelet.env"
 local host = require "cluster.host"
 local image_pulls = require "cluster.kubelet.image_pulls"
 local instant = require "cluster.apiserver.instant"
+local pod_ending = require "cluster.kubelet.pod_ending"
 local prober = require "cluster.kubelet.prober"
 local records = require "cluster.kubelet.record"
 local status = require "cluster.kubelet.status"
@@ -26,7 +30,6 @@ local M = {}
 M.__index = M
 
 local GRACE_DEFAULT = 30
-local GRACE_LEAST = 2 -- of a sidecar, however long the others took
 local DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadline"
 
 
@@ -152,49 +155,10 @@ local function each_open(self, fn)
 end
 
 
-local function stop(record, seconds)
-  prober.stop_killing(record)
-  record.handle:stop(seconds)
-end
-
-
--- Asks the sidecars to end that have their turn: each after the containers and the sidecars behind it, or when the time
--- is over that all have together. The hook of a sidecar waits for its turn, too.
--- Rules: kubernetes/pkg/kubelet/kuberuntime/kuberuntime_termination_order.go.
--- @return boolean whether there are some that wait
-local function stop_sidecars(self)
-  local left, has_turn, are_waiting = self.stop_by - host.monotonic(), true, false
-  for _, record in ipairs(self.containers) do
-    has_turn = has_turn and not record.handle
-  end
-  for i = #self.init, 1, -1 do
-    local record = self.init[i]
-    if record.is_sidecar and record.handle then
-      if not self.asked[record] and (has_turn or left <= 0) then
-        self.asked[record] = true
-        stop(record, self.is_killing and 0 or math.max(left, GRACE_LEAST))
-      end
-      are_waiting = are_waiting or not self.asked[record]
-      has_turn = false
-    end
-  end
-  return are_waiting
-end
-
-
 -- Asks all containers to end within so many seconds. 0: kills them.
 local function stop_all(self, seconds)
-  self.is_killing, self.stop_by, self.asked = seconds == 0, host.monotonic() + seconds, {}
-  each_open(self, function(record)
-    if not record.is_sidecar then
-      stop(record, seconds)
-    end
-  end)
-  if stop_sidecars(self) then
-    host.after(seconds, function()
-      stop_sidecars(self)
-    end)
-  end
+  each_open(self, prober.stop_killing)
+  self.ending = pod_ending.begin(self.init, self.containers, seconds)
 end
 
 
@@ -203,8 +167,8 @@ function M:on_exit(record, exit)
   record.has_other_image = nil
   prober.stop(record)
   records.ended(record, exit)
-  if self.stop_by then
-    stop_sidecars(self)
+  if self.ending then
+    self.ending:go_on()
   end
   if self.is_stopping then
     self:end_if_over()

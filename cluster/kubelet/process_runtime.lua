@@ -383,11 +383,21 @@ function Handle:stop(seconds)
     self.process:stop(seconds)
     return
   end
-  self.is_stopping = true
   local deadline = host.monotonic() + seconds
-  probe_actions.act(self, hook, seconds, function()
+  self:pre_stop(seconds, function()
     self.process:stop(math.max(deadline - host.monotonic(), GRACE_LEAST))
   end)
+end
+
+
+--- See pod_worker.lua.
+function Handle:pre_stop(seconds, fn)
+  local hook = hook_of(self, "preStop")
+  if not hook or self.is_stopping then
+    return fn()
+  end
+  self.is_stopping = true
+  probe_actions.act(self, hook, seconds, fn)
 end
 
 

@@ -207,14 +207,21 @@ describe("A pod at work", function()
     assert.equal("Succeeded", kubelet.status.phase)
   end)
 
-  -- A deleted pod, with containers that end when the test says so.
+  -- A deleted pod, with containers that end, and hooks that are over, when the test says so.
   local function delete(spec, seconds)
-    local kubelet, said, exits = new_kubelet(), {}, {}
+    local kubelet, said, exits, hooks = new_kubelet(), {}, {}, {}
     kubelet.runtime = { update_volumes = function() return {} end, forget = function() end }
     function kubelet.runtime.start(_, run)
       exits[run.container.name] = run.on_exit
       return {
         stop = function(_, grace) said[#said + 1] = ("%s %.0f"):format(run.container.name, grace) end,
+        pre_stop = function(_, grace, fn)
+          if not run.container.lifecycle then
+            return fn()
+          end
+          said[#said + 1] = ("hook of %s %.0f"):format(run.container.name, grace)
+          hooks[run.container.name] = fn
+        end,
         probe = function() end,
       }
     end
@@ -223,7 +230,7 @@ describe("A pod at work", function()
     at_work:sync()
     pod.metadata.deletionTimestamp, pod.metadata.deletionGracePeriodSeconds = host.timestamp(), seconds
     at_work:update(pod)
-    return said, function(name) exits[name] { code = 0 } end, kubelet
+    return said, function(name) exits[name] { code = 0 } end, kubelet, hooks
   end
 
   local function with_sidecars()
@@ -246,6 +253,36 @@ describe("A pod at work", function()
     assert.is_nil(kubelet.is_removed)
     finish "a"
     assert.is_true(kubelet.is_removed)
+  end)
+
+  it("runs the hooks of sidecars at once, and ends them after their hooks when they have their turn", function()
+    local spec = with_sidecars()
+    spec.initContainers[1].lifecycle, spec.initContainers[2].lifecycle = {}, {}
+    local said, finish, _, hooks = delete(spec, 30)
+    local begin = { "hook of a 30", "hook of b 30", "main 30", "other 30" }
+    assert.same(begin, said)
+    hostlua.advance(5)
+    hooks.a()
+    finish "main"
+    finish "other"
+    assert.same(begin, said)
+    hostlua.advance(5)
+    hooks.b()
+    assert.equal("b 20", said[5])
+    finish "b"
+    assert.same({ "a 20" }, { table.unpack(said, 6) })
+  end)
+
+  it("ends a sidecar whose hook takes all the time", function()
+    local spec = with_sidecars()
+    spec.initContainers[2].lifecycle = {}
+    local said, finish, _, hooks = delete(spec, 5)
+    finish "main"
+    finish "other"
+    hostlua.advance(5)
+    assert.same({ "b 2", "a 2" }, { table.unpack(said, 4) })
+    hooks.b()
+    assert.equal(5, #said)
   end)
 
   it("ends all sidecars when the time is over, and at once when there is none", function()

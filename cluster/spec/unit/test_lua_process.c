@@ -731,6 +731,25 @@ static void test_runtime_probes(void **state)
     ml_http_routes_free(routes);
 }
 
+static void test_runtime_runs_a_pre_stop_hook_once_before_its_end(void **state)
+{
+    lua_wait(
+        *state,
+        "local asked = new_run('sleep 100', function(_, _, c)\n"
+        "  c.lifecycle = { preStop = { exec = { command = { 'sh', '-c', 'echo x >>hooks' } } } }\n"
+        "end)\n"
+        "local handle\n"
+        "asked.on_exit = function()\n"
+        "  equal('x\\n', (read(FOLDER .. '/pods/u-1/main/hooks')))\n"
+        "  done()\n"
+        "end\n"
+        "handle = assert(open_runtime():start(asked))\n"
+        "handle:pre_stop(60, function()\n"
+        "  assert(not handle.is_over)\n"
+        "  handle:pre_stop(60, function() handle:stop(60) end)\n"
+        "end)\n");
+}
+
 static void test_runtime_runs_hooks(void **state)
 {
     lua_wait(
@@ -792,6 +811,7 @@ int main(void)
         SCRIPT(test_runtime_slows_down_who_prints_without_end),
         SCRIPT(test_runtime_probes),
         SCRIPT(test_runtime_runs_hooks),
+        SCRIPT(test_runtime_runs_a_pre_stop_hook_once_before_its_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
