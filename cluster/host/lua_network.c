@@ -45,15 +45,16 @@ int lua_network_pod(lua_State *L, int index)
     return pod ? pod->fd : -1;
 }
 
-/* pod(address) -> pod, or nil and why not */
+/* pod(address, sysctls?) -> pod, or nil and why not */
 ML_RAISES static int network_pod(lua_State *L)
 {
     struct ml_err err = ML_ERR_INIT;
     struct in_addr address = check_address(L, luaL_checkstring(L, 1));
+    const char *sysctls = luaL_optstring(L, 2, "");
     struct pod *pod = lua_newuserdatauv(L, sizeof *pod, 0);
     pod->fd = -1;
     luaL_setmetatable(L, POD);
-    if (ml_pod_network_add(network_of(L)->network, address, &pod->fd, &err) < 0)
+    if (ml_pod_network_add(network_of(L)->network, address, sysctls, &pod->fd, &err) < 0)
         return binding_push_error(L, err.message);
     return 1;
 }

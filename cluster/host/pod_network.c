@@ -26,6 +26,7 @@
 struct request {
     enum { ADD_POD, OPEN_SOCKET, OPEN_SOCKET_IN } what;
     struct in_addr address; /* of the pod that is added */
+    char sysctls[ML_POD_NETWORK_SYSCTLS_MAX];
     struct ml_pod_socket socket;
     /* OPEN_SOCKET_IN comes with the descriptor of a pod's network namespace. */
 };
@@ -163,9 +164,24 @@ static bool close_metadata(const struct netlink_table *table)
     return true;
 }
 
-/* In the pod's namespace, when its interface is there. */
-static bool set_up_pod(int netlink, struct in_addr address, struct answer *answer)
+/* Lines "net/ipv4/NAME=VALUE". */
+static bool set_sysctls(const char *lines, struct answer *answer)
 {
+    struct ml_str rest = ml_str_of(lines);
+    while (rest.len > 0) {
+        struct ml_str value = ml_str_cut(&rest, '\n'), name = ml_str_cut(&value, '=');
+        ML_AUTO_FREE char *path = ml_asprintf("/proc/sys/" ML_STR_FMT, ML_STR_ARG(name));
+        ML_AUTO_FREE char *text = ml_str_dup(value);
+        if (!process_child_write(path, text))
+            return fails(answer, "set the sysctl " ML_STR_FMT, ML_STR_ARG(name));
+    }
+    return true;
+}
+
+/* In the pod's namespace, when its interface is there. */
+static bool set_up_pod(int netlink, const struct request *request, struct answer *answer)
+{
+    struct in_addr address = request->address;
     const struct netlink_table main = {.netlink = netlink, .number = RT_TABLE_MAIN};
     unsigned loopback, link = if_nametoindex("eth0");
     if (!set_loopback_up(netlink, &loopback) ||
@@ -174,11 +190,12 @@ static bool set_up_pod(int netlink, struct in_addr address, struct answer *answe
         !netlink_add_route(netlink, address_of(0), 0, address_of(ML_POD_NETWORK_NODE)))
         return fails(answer, "set up the pod's interface");
     set_pod_rules();
-    return true;
+    return set_sysctls(request->sysctls, answer);
 }
 
 /* Leaves the helper in the new namespace. @return that namespace, or -1 */
-static int make_pod(struct netns_helper *helper, struct in_addr address, struct answer *answer)
+static int make_pod(struct netns_helper *helper, const struct request *request,
+                    struct answer *answer)
 {
     char name[IFNAMSIZ];
     snprintf(name, sizeof name, "pod%u", helper->pair_count++);
@@ -189,7 +206,7 @@ static int make_pod(struct netns_helper *helper, struct in_addr address, struct 
         fails(answer, "make a network namespace");
     else if (!netlink_add_pair(helper->netlink, name, helper->bridge, "eth0", pod))
         fails(answer, "make the pod's interface");
-    else if (set_up_pod(netlink, address, answer)) {
+    else if (set_up_pod(netlink, request, answer)) {
         int made = pod;
         pod = -1;
         return made;
@@ -197,9 +214,10 @@ static int make_pod(struct netns_helper *helper, struct in_addr address, struct 
     return -1;
 }
 
-static int add_pod(struct netns_helper *helper, struct in_addr address, struct answer *answer)
+static int add_pod(struct netns_helper *helper, const struct request *request,
+                   struct answer *answer)
 {
-    int pod = make_pod(helper, address, answer);
+    int pod = make_pod(helper, request, answer);
     if (setns(helper->network, CLONE_NEWNET) < 0)
         _exit(1); /* else all that follows would be made in the pod */
     return pod;
@@ -273,7 +291,7 @@ static int do_request(struct netns_helper *helper, const struct request *request
 {
     switch (request->what) {
     case ADD_POD:
-        return add_pod(helper, request->address, answer);
+        return add_pod(helper, request, answer);
     case OPEN_SOCKET:
         return open_socket(&request->socket, answer);
     case OPEN_SOCKET_IN:
@@ -405,10 +423,14 @@ bool ml_pod_network_has(struct in_addr address)
     return is_in(address, ML_POD_NETWORK_PODS, ML_POD_NETWORK_PREFIX);
 }
 
-int ml_pod_network_add(struct ml_pod_network *network, struct in_addr address, int *out_fd,
-                       struct ml_err *err)
+int ml_pod_network_add(struct ml_pod_network *network, struct in_addr address, const char *sysctls,
+                       int *out_fd, struct ml_err *err)
 {
-    const struct request request = {.what = ADD_POD, .address = address};
+    struct request request = {.what = ADD_POD, .address = address};
+    if (strlen(sysctls) >= sizeof request.sysctls)
+        return ml_err_set(err, ML_EIO, "the pod's sysctls have more than %zu bytes",
+                          sizeof request.sysctls - 1);
+    memcpy(request.sysctls, sysctls, strlen(sysctls) + 1);
     return ask_helper(network, &request, -1, out_fd, err);
 }
 

@@ -37,10 +37,14 @@ bool ml_pod_network_is_outside(struct in_addr address);
  * home often have addresses of that range. */
 bool ml_pod_network_has(struct in_addr address);
 
-/* A pod with this address. `out_fd` stands for its network namespace, which lives as long as the
- * descriptor, or a process in it; the caller closes it. ML_EIO. */
+#define ML_POD_NETWORK_SYSCTLS_MAX 2048
+
+/* A pod with this address. `sysctls` has lines "net/ipv4/NAME=VALUE", all in all less than
+ * ML_POD_NETWORK_SYSCTLS_MAX bytes, which its network gets; "": none. `out_fd` stands for its
+ * network namespace, which lives as long as the descriptor, or a process in it; the caller closes
+ * it. ML_EIO. */
 ML_NODISCARD int ml_pod_network_add(struct ml_pod_network *network, struct in_addr address,
-                                    int *out_fd, struct ml_err *err);
+                                    const char *sysctls, int *out_fd, struct ml_err *err);
 
 struct ml_pod_socket {
     int type;               /* SOCK_STREAM, SOCK_DGRAM, or SOCK_RAW: below */

@@ -12,6 +12,7 @@ local pod_capacity = require "cluster.kubelet.pod_capacity"
 local pod_worker = require "cluster.kubelet.pod_worker"
 local scheduler_filters = require "cluster.kubelet.scheduler_filters"
 local service_env = require "cluster.kubelet.service_env"
+local sysctls = require "cluster.kubelet.sysctls"
 local volume_updates = require "cluster.kubelet.volume_updates"
 
 local M = {}
@@ -237,6 +238,10 @@ local function refusal(self, pod)
   elseif scheduler_filters.has_port_conflict(self, pod) then
     local plugin = scheduler_filters.PORTS
     return plugin, ("Predicate %s failed: %s"):format(plugin, scheduler_filters.NO_PORTS)
+  end
+  why = sysctls.problem(pod)
+  if why then
+    return "SysctlForbidden", why
   end
 end
 

@@ -14,6 +14,7 @@ local mounts = require "cluster.kubelet.mounts"
 local output = require "cluster.kubelet.output"
 local probe_actions = require "cluster.kubelet.probe_actions"
 local process = require "cluster.process"
+local sysctls = require "cluster.kubelet.sysctls"
 local termination_message = require "cluster.kubelet.termination_message"
 local texts = require "cluster.kubelet.texts"
 local unsupported_features = require "cluster.kubelet.unsupported_features"
@@ -145,7 +146,7 @@ local function enter_network(self, run)
     return nil
   end
   run.resolver = self.network.RESOLVER
-  return self.network:enter(run.pod)
+  return self.network:enter(run.pod, sysctls.of_network(run.pod))
 end
 
 

@@ -26,8 +26,9 @@ function Listener:send(bytes, from) end
 
 --- A network namespace with an interface that has this address.
 ---@param address string "10.244.1.2", which no other pod has
+---@param sysctls string? what its network gets: lines "net/ipv4/NAME=VALUE"
 ---@return cluster.network.Pod|nil, string? message
-function network.pod(address) end
+function network.pod(address, sysctls) end
 
 --- Accepts TCP connections, and passes each on to where `target` says; nil: it is reset. An address of
 --- pods or of Services is reached in their network, any other from the machine.

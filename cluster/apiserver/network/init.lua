@@ -52,13 +52,14 @@ end
 
 
 --- The network of a pod whose containers are about to start.
+--- @param sysctls string? as network.pod takes them; only looked at when its network is made
 --- @return userdata|nil for process.start; or nil and why there is none
-function M:enter(pod)
+function M:enter(pod, sysctls)
   local own = self.pods[pod.metadata.uid]
   if not own then
     return nil, "no address is left"
   elseif not own.namespace then
-    local namespace, why = network.pod(own.address)
+    local namespace, why = network.pod(own.address, sysctls)
     if not namespace then
       return nil, why
     end

@@ -1,4 +1,5 @@
 -- Which pods the node takes, when it looks at those again that it did not take, and which are ready by others' leave.
+local sysctls = require "cluster.kubelet.sysctls"
 local testcluster = require "testcluster"
 
 local NODE = "/api/v1/nodes/moonloop"
@@ -93,6 +94,28 @@ describe("The node", function()
       .. "node OS" }, { status.phase, status.reason, status.message })
     make("penguin", { os = { name = "linux" } })
     assert.equal("Running", cluster:pod("penguin").status.phase)
+  end)
+
+  it("rejects a pod that asks for a sysctl that is not safe", function()
+    local function ask(name, sysctl)
+      make(name, { securityContext = { sysctls = { { name = sysctl, value = "1" } } } })
+      return cluster:pod(name).status
+    end
+    assert.equal("Running", ask("safe", "net.ipv4.tcp_syncookies").phase)
+    assert.equal("Running", ask("slashed", "kernel/shm_rmid_forced").phase)
+    local status = ask("unsafe", "kernel/msgmax")
+    assert.same({ "Failed", "SysctlForbidden",
+      'Pod was rejected: forbidden sysctl: "kernel.msgmax" not allowlisted' },
+      { status.phase, status.reason, status.message })
+  end)
+
+  it("sets the sysctls of a pod's network, and nothing beside them", function()
+    local lines = sysctls.of_network { spec = { securityContext = { sysctls = {
+      { name = "kernel.shm_rmid_forced", value = "1" }, { name = "net.ipv4.tcp_rmem", value = "4096\t8192 16384" },
+      { name = "net/ipv4/tcp_syncookies", value = "1\nkernel/msgmax=1" },
+    } } } }
+    assert.equal("net/ipv4/tcp_rmem=4096 8192 16384\nnet/ipv4/tcp_syncookies=1 kernel/msgmax=1\n", lines)
+    assert.equal("", sysctls.of_network { spec = {} })
   end)
 
   it("has a pod ready when its readiness gates are open, and keeps conditions of others", function()

@@ -85,7 +85,7 @@ static int setup(void **state)
     if (!has_network)
         return 0;
     if (ml_pod_network_new(&f->network, &err) < 0 || ml_pod_network_wait(f->network, &err) < 0 ||
-        ml_pod_network_add(f->network, address_of("10.244.0.2"), &f->pod, &err) < 0 ||
+        ml_pod_network_add(f->network, address_of("10.244.0.2"), "", &f->pod, &err) < 0 ||
         ml_egress_new(f->net.loop, f->network, f->relay, &f->egress, &err) < 0)
         fail_msg("%s", err.message);
     return 0;

@@ -6,12 +6,16 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/nsfs.h>
 #include <net/if.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static struct in_addr address_of(const char *text)
@@ -44,7 +48,7 @@ static int add_pod(struct ml_pod_network *network, const char *address)
 {
     struct ml_err err = ML_ERR_INIT;
     int fd = -1;
-    if (ml_pod_network_add(network, address_of(address), &fd, &err) < 0)
+    if (ml_pod_network_add(network, address_of(address), "", &fd, &err) < 0)
         fail_msg("%s", err.message);
     assert_true(fd >= 0);
     return fd;
@@ -97,6 +101,54 @@ static void test_pod_network_sockets_in_a_pod_reach_its_loopback(void **state)
     assert_int_equal(ml_pod_network_socket_in(network, bad, &in_pod, &err), ML_EIO);
     close(bad);
     close(add_pod(network, "10.244.7.9"));
+}
+
+/* The sysctl as a process in the pod's network has it. */
+static void assert_sysctl(int pod, const char *name, const char *value)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        char text[64] = "", path[128];
+        snprintf(path, sizeof path, "/proc/sys/%s", name);
+        int users = ioctl(pod, NS_GET_USERNS);
+        if (setns(users, CLONE_NEWUSER) < 0 || setns(pod, CLONE_NEWNET) < 0)
+            _exit(2);
+        int fd = open(path, O_RDONLY);
+        if (fd < 0 || read(fd, text, sizeof text - 1) < 0)
+            _exit(3);
+        _exit(strcmp(text, value) == 0 ? 0 : 1);
+    }
+    int status;
+    waitpid(pid, &status, 0);
+    assert_int_equal(status, 0);
+}
+
+static void test_pod_network_gives_a_pod_its_sysctls(void **state)
+{
+    struct ml_pod_network *network = *state;
+    struct ml_err err = ML_ERR_INIT;
+    struct in_addr address = address_of("10.244.7.10");
+    char many[ML_POD_NETWORK_SYSCTLS_MAX + 1] = "";
+    int pod = -1, other;
+    if (!network)
+        skip();
+    assert_int_equal(ml_pod_network_add(network, address,
+                                        "net/ipv4/tcp_fin_timeout=7\n"
+                                        "net/ipv4/ip_unprivileged_port_start=99\n",
+                                        &pod, &err),
+                     0);
+    other = add_pod(network, "10.244.7.11");
+    assert_sysctl(pod, "net/ipv4/tcp_fin_timeout", "7\n");
+    assert_sysctl(pod, "net/ipv4/ip_unprivileged_port_start", "99\n");
+    assert_sysctl(other, "net/ipv4/ip_unprivileged_port_start", "0\n");
+    close(pod);
+    close(other);
+    assert_int_equal(
+        ml_pod_network_add(network, address, "net/ipv4/tcp_fin_timeout=x\n", &pod, &err), ML_EIO);
+    assert_string_equal(err.message, "set the sysctl net/ipv4/tcp_fin_timeout: Invalid argument");
+    memset(many, 'x', sizeof many - 1);
+    assert_int_equal(ml_pod_network_add(network, address, many, &pod, &err), ML_EIO);
+    close(add_pod(network, "10.244.7.10")); /* the node goes on */
 }
 
 static void test_pod_network_sockets_are_in_there(void **state)
@@ -205,6 +257,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_pod_network_sockets_are_in_there, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pod_network_sockets_in_a_pod_reach_its_loopback, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_pod_network_gives_a_pod_its_sysctls, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pod_network_says_why_a_port_is_not_had, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_pod_network_node_keeps_its_hardware_address, setup,

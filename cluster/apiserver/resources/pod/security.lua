@@ -73,8 +73,8 @@ local function is_sysctl(name)
 end
 
 
--- A name whose first separator is a slash has dots and slashes the other way round.
-local function with_dots(name)
+--- The name of a sysctl with dots. One whose first separator is a slash has dots and slashes the other way round.
+function M.with_dots(name)
   if name:match "[./]" == "/" then
     name = name:gsub("[./]", { ["."] = "/", ["/"] = "." })
   end
@@ -84,7 +84,7 @@ end
 
 -- A pod cannot set what it shares with the machine.
 local function check_shared(name, spec, path, errors)
-  local dotted = with_dots(name)
+  local dotted = M.with_dots(name)
   if spec.hostNetwork and dotted:find("net.", 1, true) == 1 then
     errors[#errors + 1] = field.invalid(path, name, "may not be specified when 'hostNetwork' is true")
   elseif spec.hostIPC and (IPC[dotted] or dotted:find("fs.mqueue.", 1, true) == 1) then
