@@ -79,12 +79,51 @@ static int step_into(int folder, const char *name, bool make)
     return openat(folder, name, flags);
 }
 
+static bool leads_up(struct ml_str path)
+{
+    while (path.len)
+        if (ml_str_is(ml_str_cut(&path, '/'), ".."))
+            return true;
+    return false;
+}
+
+/* In one call: -1 where that cannot be. */
+static int open_at_once(int base, const char *path)
+{
+    struct open_how how = {
+        .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+    };
+    return leads_up(ml_str_of(path)) ? -1 : (int)syscall(SYS_openat2, base, path, &how, sizeof how);
+}
+
+/* Opens as much of a path as is there, most often all or all but its last part, and leaves what is
+ * to be walked in *rest. */
+static int begin_walk(int base, char *parts, struct ml_str *rest)
+{
+    int folder = open_at_once(base, *parts ? parts : ".");
+    *rest = (struct ml_str){0};
+    char *slash = folder < 0 ? strrchr(parts, '/') : NULL;
+    if (slash) {
+        *slash = '\0';
+        folder = open_at_once(base, *parts ? parts : ".");
+        *slash = '/';
+        *rest = ml_str_of(slash + 1);
+    }
+    if (folder >= 0)
+        return folder;
+    *rest = ml_str_of(parts);
+    return openat(base, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
 /* The first `len` bytes of a path. */
 static int open_folder_below(int base, const char *path, size_t len, bool make)
 {
+    while (len > 0 && path[len - 1] == '/')
+        len--;
     ML_AUTO_FREE char *parts = ml_strndup(path, len);
-    struct ml_str rest = ml_str_of(parts);
-    int folder = openat(base, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct ml_str rest;
+    int folder = begin_walk(base, parts, &rest);
     while (folder >= 0 && rest.len) {
         struct ml_str part = ml_str_cut(&rest, '/');
         if (part.len == 0 || ml_str_is(part, "."))
@@ -149,15 +188,19 @@ static bool move_up(struct removal *removal, int parent, const char *name)
 
 static bool empty_folder(struct removal *removal, int fd, int depth, size_t *out_removed);
 
-static bool remove_within(struct removal *removal, int parent, const char *name, int depth)
+static bool remove_within(struct removal *removal, int parent, const struct dirent *entry,
+                          int depth)
 {
+    const char *name = entry->d_name;
     struct stat info;
     size_t removed;
-    if (unlinkat(parent, name, 0) == 0 || errno == ENOENT)
-        return true;
-    if (errno != EISDIR && errno != EPERM)
-        return false;
-    if (unlinkat(parent, name, AT_REMOVEDIR) == 0)
+    if (entry->d_type != DT_DIR) {
+        if (unlinkat(parent, name, 0) == 0 || errno == ENOENT)
+            return true;
+        if (errno != EISDIR && errno != EPERM)
+            return false;
+    }
+    if (unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
         return true;
     int fd = open_to_empty(parent, name, &info);
     if (fd >= 0 && depth < DEPTH_MAX && info.st_dev == removal->disk)
@@ -182,7 +225,7 @@ static bool empty_folder(struct removal *removal, int fd, int depth, size_t *out
     while (removed && (entry = readdir(folder))) {
         if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
             continue;
-        removed = remove_within(removal, fd, entry->d_name, depth);
+        removed = remove_within(removal, fd, entry, depth);
         ++*out_removed;
     }
     int saved = errno;

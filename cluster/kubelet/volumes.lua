@@ -199,13 +199,14 @@ local function written(place, volume, run)
 end
 
 
--- The folder of a volume with what belongs in it. @return table|nil see folder_in, or nil and why not
+-- The folder of a volume with what belongs in it: files that it has already are kept as their sources are by
+-- M.update. @return table|nil see folder_in, or nil and why not
 local function filled(place, volume, run)
-  local path = path_in(place.path, volume)
-  local ok, writer, why
+  local path, writer = path_in(place.path, volume), place.writers[volume.name]
+  local ok, why = writer ~= nil, nil
   if volume.emptyDir then
     ok, why = empty_dirs.make(place.base, path, run.pod)
-  else
+  elseif not writer then
     writer, why = written(place, volume, run)
     ok = writer ~= nil
   end
