@@ -40,6 +40,7 @@ function M.new(options)
     history = options and options.history or HISTORY_MAX,
     collections = {},
     subscribers = {},
+    listeners = {}, -- id → the functions of those subscribers that want to hear of it; filled when first needed
     compaction = compaction.new(),
     is_passing = false,
     on_commit = nil,
@@ -195,11 +196,26 @@ local function entry_of(res, object, revision, stored)
 end
 
 
+local function listeners_of(self, id)
+  local list = self.listeners[id]
+  if not list then
+    list = {}
+    for _, subscriber in ipairs(self.subscribers) do
+      if not subscriber.ids or subscriber.ids[id] then
+        list[#list + 1] = subscriber.fn
+      end
+    end
+    self.listeners[id] = list
+  end
+  return list
+end
+
+
 -- The change has happened: a subscriber that fails keeps nobody else from hearing of it, and fails no request.
 local function publish(self, found, event)
   found:record(event)
-  for _, subscriber in ipairs(self.subscribers) do
-    local ok, why = xpcall(subscriber, debug.traceback, event)
+  for _, listener in ipairs(listeners_of(self, event.id)) do
+    local ok, why = xpcall(listener, debug.traceback, event)
     if not ok then
       host.log("error", "a listener of changes failed", { resource = event.id, name = event.entry.name, error = why })
     end
@@ -356,10 +372,12 @@ function M:start_at(revision)
 end
 
 
---- Calls fn(event) for each change of any resource, in order, right after it happened. `fn` must not write; what has to
---- follow a change it does later, through host.defer.
-function M:subscribe(fn)
-  self.subscribers[#self.subscribers + 1] = fn
+--- Calls fn(event) for each change, in order, right after it happened. `fn` must not write; what has to follow a change
+--- it does later, through host.defer.
+--- @param ids table|nil set of the resources that it wants to hear of; nil: all
+function M:subscribe(fn, ids)
+  self.subscribers[#self.subscribers + 1] = { fn = fn, ids = ids }
+  self.listeners = {}
 end
 
 

@@ -149,6 +149,13 @@ function M.start(server, spec)
     end
   end
 
+  local ids = { [res.id] = true }
+  for id in pairs(owned) do
+    ids[id] = true
+  end
+  for id in pairs(spec.maps or NONE) do
+    ids[id] = true
+  end
   server.store:subscribe(function(event)
     local entry = event.entry
     if event.id == res.id then
@@ -165,7 +172,7 @@ function M.start(server, spec)
     for _, key in ipairs(spec.watches and spec.watches(event) or NONE) do
       add(key)
     end
-  end)
+  end, not spec.watches and ids or nil)
   add_all(nil)
 end
 

@@ -244,7 +244,7 @@ function M.start(server)
     elseif event.type == "DELETED" and event.id == "pods" then
       memory.counted_pods[event.entry.uid] = nil
     end
-  end)
+  end, { ["jobs.batch"] = true, pods = true })
   tracking.start(server)
   ttlafterfinished.start(server)
 end

@@ -71,8 +71,7 @@ function M.start(server)
   local api = client.new(server, "job-controller")
   server.store:subscribe(function(event)
     local entry = event.entry
-    if event.id ~= "pods" or event.type == "DELETED" or not entry.text:find(FINALIZER, 1, true)
-      or has_job(server, entry) then
+    if event.type == "DELETED" or not entry.text:find(FINALIZER, 1, true) or has_job(server, entry) then
       return
     end
     host.defer(function()
@@ -81,7 +80,7 @@ function M.start(server)
         M.release(api, pod)
       end
     end)
-  end)
+  end, { pods = true })
 end
 
 

@@ -209,10 +209,10 @@ end
 function M.start(server, folders)
   local waiting = {}
   server.store:subscribe(function(event)
-    if event.id == "persistentvolumeclaims" and event.type == "DELETED" then
+    if event.type == "DELETED" then
       waiting[event.entry.namespace .. "/" .. event.entry.name] = nil
     end
-  end)
+  end, { persistentvolumeclaims = true })
   volumes.start(server, folders)
   controller.start(server, {
     name = "persistent-volume-binder",

@@ -102,11 +102,9 @@ function M.start(server)
   end
   local work = workqueue.new("ipallocator", sync)
   server.store:subscribe(function(event)
-    if event.id == "services" then
-      local entry = event.entry
-      work:add(entry.namespace .. "/" .. entry.name, { namespace = entry.namespace, name = entry.name })
-    end
-  end)
+    local entry = event.entry
+    work:add(entry.namespace .. "/" .. entry.name, { namespace = entry.namespace, name = entry.name })
+  end, { services = true })
 end
 
 

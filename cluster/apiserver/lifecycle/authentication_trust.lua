@@ -41,10 +41,10 @@ function M.start(server)
   M.ensure(server)
   server.store:subscribe(function(event)
     local entry = event.entry
-    if event.type == "DELETED" and event.id == "configmaps" and entry.name == NAME and entry.namespace == NAMESPACE then
+    if event.type == "DELETED" and entry.name == NAME and entry.namespace == NAMESPACE then
       host.defer(function() M.ensure(server) end)
     end
-  end)
+  end, { configmaps = true })
 end
 
 

@@ -53,10 +53,10 @@ function M.start(server)
   local self = { server = server, waiting = {}, first = 1, last = 0, timer = nil }
   server.store:collection(ID):each(nil, nil, function(entry) add(self, entry) end)
   server.store:subscribe(function(event)
-    if event.id == ID and event.type ~= "DELETED" then
+    if event.type ~= "DELETED" then
       add(self, event.entry)
     end
-  end)
+  end, { [ID] = true })
 end
 
 

@@ -90,7 +90,7 @@ function M.start(server)
     if namespace then
       host.defer(function() ensure(server, namespace) end)
     end
-  end)
+  end, { namespaces = true, serviceaccounts = true, configmaps = true })
 end
 
 

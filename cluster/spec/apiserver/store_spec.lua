@@ -54,6 +54,17 @@ describe("the store", function()
     assert.same({ "a" }, heard)
   end)
 
+  it("tells a subscriber of the resources that it named, and of no other", function()
+    local heard, others = {}, setmetatable({ id = "others" }, { __index = RES })
+    kept:subscribe(function(event) heard[#heard + 1] = event.entry.name end, { things = true })
+    kept:subscribe(function(event) heard[#heard + 1] = event.id end)
+    kept:create(RES, thing("a", "n"))
+    kept:create(others, thing("b", "n"))
+    kept:subscribe(function() heard[#heard + 1] = "late" end, { others = true })
+    kept:create(others, thing("c", "n"))
+    assert.same({ "a", "things", "others", "others", "late" }, heard)
+  end)
+
   it("tells subscribers what was before and after", function()
     local events = {}
     kept:subscribe(function(event) events[#events + 1] = event end)
