@@ -36,7 +36,7 @@ end
 
 
 --- Sends an answer, compressed if it is large and the client takes that.
---- @param headers table stays as it is  @param after_piece function called after each step of the work
+--- @param headers table stays as it is  @param after_piece function called with the request after each step of the work
 function M.send(request, reply, code, media, text, headers, after_piece)
   if #text <= SIZE_MIN or not M.is_wanted(request) then
     return reply:send(code, media, text, headers)
@@ -46,7 +46,7 @@ function M.send(request, reply, code, media, text, headers, after_piece)
     all[name] = value
   end
   all.Vary = all.Vary and all.Vary .. ", Accept-Encoding" or "Accept-Encoding"
-  reply:send(code, media, M.gzip(text, after_piece), all, text)
+  reply:send(code, media, M.gzip(text, function() after_piece(request) end), all, text)
 end
 
 

@@ -56,7 +56,7 @@ end
 
 -- Sends an answer in its form. `failure`: the Status it says, if it is one.
 local function send(request, reply, code, media, text, failure)
-  compress.send(request, reply, code, media, text, headers_of(request, failure), in_turns(request))
+  compress.send(request, reply, code, media, text, headers_of(request, failure), give_way)
 end
 
 

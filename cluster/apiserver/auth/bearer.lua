@@ -42,7 +42,7 @@ end
 function M.token(request)
   local header = request.headers.authorization
   local token = header and from_header(header)
-  if not token and websocket.is_asked(request) then
+  if not token and request.headers["sec-websocket-protocol"] and websocket.is_asked(request) then
     return from_protocols(request)
   end
   return token

@@ -184,7 +184,7 @@ local function serve_aggregated(request, reply)
   if request.headers["if-none-match"] == etag then
     return reply:send(304, aggregated.MEDIA, "", headers)
   end
-  compress.send(request, reply, 200, aggregated.MEDIA, text, headers, function() give_way(request) end)
+  compress.send(request, reply, 200, aggregated.MEDIA, text, headers, give_way)
 end
 
 
