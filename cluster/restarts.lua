@@ -1,4 +1,4 @@
---- Which containers start again when they have ended, as a kubelet and an API server see it.
+--- The rules by which a container starts again when it has ended, as a kubelet and an API server see them.
 ---
 --- Rules: kubernetes/pkg/api/v1/pod/util.go (ContainerShouldRestart, AllContainersCouldRestart).
 local M = {}

@@ -202,7 +202,10 @@ local function trim_history(api, deployment, old)
       idle[#idle + 1] = set
     end
   end
-  table.sort(idle, function(a, b) return revision_of(a) < revision_of(b) end)
+  table.sort(idle, function(a, b)
+    local one, other = revision_of(a), revision_of(b)
+    return one < other or one == other and older_first(a, b)
+  end)
   for i = 1, #idle - limit do
     api.delete(idle[i])
   end

@@ -14,7 +14,12 @@ M.LABEL = "controller-revision-hash"
 
 
 local function by_revision(a, b)
-  return a.revision < b.revision
+  if a.revision ~= b.revision then
+    return a.revision < b.revision
+  elseif a.metadata.creationTimestamp ~= b.metadata.creationTimestamp then
+    return a.metadata.creationTimestamp < b.metadata.creationTimestamp
+  end
+  return a.metadata.name < b.metadata.name
 end
 
 

@@ -2,7 +2,7 @@
 ---
 --- Rules: kubernetes/pkg/kubelet/kubelet_pods.go (makeMounts, ensureHostsFile, GeneratePodHostNameAndDomain),
 --- util/util.go (GetNodenameForKernel), kuberuntime/kuberuntime_container.go (makeMounts: the file of
---- terminationMessagePath).
+--- terminationMessagePath); containerd, internal/cri/server (containerMounts: files in /etc that no volume has).
 local clean_path = require "cluster.apiserver.clean_path"
 local passwd = require "cluster.kubelet.passwd"
 local process = require "cluster.process"
@@ -73,6 +73,17 @@ local function hosts_text(pod)
 end
 
 
+-- Adds a file of ours, unless a volume is mounted in its place.
+local function add_own(mounts, mount)
+  for _, other in ipairs(mounts) do
+    if other.target == mount.target then
+      return
+    end
+  end
+  mounts[#mounts + 1] = mount
+end
+
+
 -- Files that each container has in /etc, from the folder of its pod.
 local function add_etc(mounts, place, run)
   local pod = run.pod
@@ -84,7 +95,7 @@ local function add_etc(mounts, place, run)
     if ok then
       ok, why = place.base:write(("%s/etc/%s"):format(place.path, name), text, ALL_READ)
     end
-    mounts[#mounts + 1] = { source = ("%s/etc/%s"):format(place.folder, name), target = "/etc/" .. name }
+    add_own(mounts, { source = ("%s/etc/%s"):format(place.folder, name), target = "/etc/" .. name })
   end
   return ok, why
 end
@@ -98,7 +109,7 @@ local function add_passwd(mounts, place, run)
     return true
   end
   local path = "/passwd/" .. run.container.name
-  mounts[#mounts + 1] = { source = place.folder .. path, target = "/etc/passwd" }
+  add_own(mounts, { source = place.folder .. path, target = "/etc/passwd" })
   local ok, why = place.base:make_folder(place.path .. "/passwd")
   if ok then
     ok, why = place.base:write(place.path .. path, text, ALL_READ)
@@ -117,17 +128,17 @@ local function is_read_only(entry, volume)
 end
 
 
--- Parents first, as runtimes sort them.
+-- Parents first, as runtimes sort them; of two at the same place the later one stays the later one.
 local function sort(mounts)
-  local depth = {}
-  for _, mount in ipairs(mounts) do
-    depth[mount] = select(2, mount.target:gsub("/", ""))
+  local depth, number = {}, {}
+  for i, mount in ipairs(mounts) do
+    depth[mount], number[mount] = select(2, mount.target:gsub("/", "")), i
   end
   table.sort(mounts, function(a, b)
     if depth[a] ~= depth[b] then
       return depth[a] < depth[b]
     end
-    return a.target < b.target
+    return number[a] < number[b]
   end)
 end
 
@@ -163,7 +174,7 @@ local function mounts_of(place, run, program)
   end
   if ok and program then
     ok, why = program.source ~= nil, program.why
-    mounts[#mounts + 1] = { source = program.source, target = program.target, read_only = true }
+    add_own(mounts, { source = program.source, target = program.target, read_only = true })
   end
   if ok and container.terminationMessagePath then
     local path

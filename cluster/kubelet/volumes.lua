@@ -337,7 +337,7 @@ end
 function M.update(place, run)
   local source, is_mounted, failures = keep_immutable(place, run), mounted_names(run.pod), {}
   for _, volume in ipairs(run.pod.spec.volumes or {}) do
-    local why
+    local _, why
     if is_mounted[volume.name] and has_files(volume) then
       _, why = written(place, volume, source)
     elseif is_mounted[volume.name] and volume.persistentVolumeClaim and not run.has_started then

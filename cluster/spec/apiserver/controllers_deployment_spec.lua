@@ -239,6 +239,28 @@ describe("A Deployment", function()
     assert.equal(2, #cluster:must("GET", SETS).items)
   end)
 
+  it("deletes the oldest of old ReplicaSets whose revisions somebody made equal", function()
+    make()
+    local names = {}
+    for n = 2, 8 do
+      for _, set in ipairs(cluster:must("GET", SETS).items) do
+        names[n - 1] = set.spec.replicas > 0 and set.metadata.name or names[n - 1]
+      end
+      change(image("busybox:" .. n))
+      cluster:pass(30)
+    end
+    for _, name in ipairs(names) do
+      cluster:patch("merge", SETS .. "/" .. name, { metadata = { annotations = {
+        ["deployment.kubernetes.io/revision"] = "1",
+      } } })
+    end
+    change { spec = { revisionHistoryLimit = 3 } }
+    cluster:pass(30)
+    for i, name in ipairs(names) do
+      assert.equal(i > 4 and 200 or 404, (cluster:call("GET", SETS .. "/" .. name)), name)
+    end
+  end)
+
   it("makes no pods while it is deleted with them", function()
     make { replicas = 2 }
     local name = cluster:must("GET", PODS).items[1].metadata.name
