@@ -44,6 +44,16 @@ api.modules[1] = {
       .. "field cannot be changed, the old object is deleted, and the new one is made when the old one is gone.",
   },
   {
+    name = "exact", call = "moonloop.exact(object, path, …)",
+    params = {
+      { "object", "moonloop.Manifest" },
+      { "...", "string", 'maps of the object, as "data" or "metadata.labels"; at most 8' },
+    },
+    returns = { { "object", "moonloop.Manifest" } },
+    doc = "Marks an object among returned `children` or for `ctx.apply`, and returns it: these maps get the keys that "
+      .. "it gives, and [keys of others are removed](children.md#maps-without-keys-of-others).",
+  },
+  {
     name = "watch", call = "moonloop.watch(Kind, function(object, ctx) … end [, when])",
     params = {
       { "kind", "moonloop.Kind" },

@@ -77,3 +77,4 @@ ML_RAISES int ctx_apply_child(lua_State *L);
 ML_RAISES int ctx_delete_child(lua_State *L);
 ML_RAISES int ctx_event(lua_State *L);
 extern const luaL_Reg script_children[]; /* all that moonloop/children.lua calls */
+extern const luaL_Reg script_exact[];    /* of moonloop.exact; moonloop/init.lua checks the paths */

@@ -72,6 +72,12 @@ bool children_is_made(const struct ml_run *run, const struct ctx_kind *kind, con
 /* Is it a child that the reconciled object cannot own? */
 bool ctx_is_tracked(lua_State *L, const struct write_target *target);
 
+/* ---- exact.c ---- */
+
+/* run->body is the answer to an apply of the object at index 1. If it has keys in these maps that
+ * the script does not give, writes a merge patch that removes them into script->body. */
+ML_RAISES bool exact_make_patch(lua_State *L, const struct write_target *target);
+
 /* ---- ownership.c ---- */
 
 /* May an object that exists be written? */

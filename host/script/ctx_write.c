@@ -375,12 +375,17 @@ ML_RAISES static int fail_apply(lua_State *L)
     return ctx_refuse_write(L, run->err);
 }
 
+/* Has the run one for this child? An apply without one raises. */
+static bool has_write_left(lua_State *L)
+{
+    const struct ml_run *run = script_thread_of(L)->run;
+    return !is_child(L) || run->writes < run->thread.script->limits.writes_max;
+}
+
 /* `hash`: of the body that was sent, without guards: what changes nothing is the same with any. */
-ML_RAISES static int finish_apply(lua_State *L, int status, lua_KContext hash)
+ML_RAISES static int apply_accepted(lua_State *L, int status, lua_KContext hash)
 {
     struct ml_run *run = script_thread_of(L)->run;
-    if (run->err)
-        return fail_apply(L);
     struct write_target target = check_applied(L);
     remember_apply(run->thread.script, &target, (uint64_t)hash,
                    ctx_plain_field(ctx_json_field(run->body, "metadata"), "resourceVersion"));
@@ -388,6 +393,35 @@ ML_RAISES static int finish_apply(lua_State *L, int status, lua_KContext hash)
         return ctx_write_answered(L, status, hash);
     ctx_accept_write(run);
     return child_is(L, "applied");
+}
+
+/* The answer to the patch of moonloop.exact. If somebody else was faster, a new run sees what the
+ * object is by then. */
+ML_RAISES static int keys_removed(lua_State *L, int status, lua_KContext hash)
+{
+    struct ml_run *run = script_thread_of(L)->run;
+    if (run_failed_with(run, ML_ECONFLICT)) {
+        ml_err_wrap(run->err, "%s", run->what);
+        run->abandoned = true;
+        return lua_yield(L, 0);
+    }
+    return run->err ? fail_apply(L) : apply_accepted(L, status, hash);
+}
+
+ML_RAISES static int finish_apply(lua_State *L, int status, lua_KContext hash)
+{
+    struct ml_script *script = script_of(L);
+    if (script_thread_of(L)->run->err)
+        return fail_apply(L);
+    struct write_target target = check_applied(L);
+    if (!exact_make_patch(L, &target))
+        return apply_accepted(L, status, hash);
+    if (!has_write_left(L))
+        return child_is(L, "full");
+    const struct ml_client_request request = {.verb = ML_VERB_PATCH_MERGE,
+                                              .body = ml_buf_str(&script->body)};
+    ctx_send_write(L, "remove keys of others from", &target, request, false);
+    return lua_yieldk(L, 0, hash, keys_removed);
 }
 
 ML_RAISES static void send_apply(lua_State *L, const struct write_target *target)
@@ -423,8 +457,7 @@ ML_RAISES static int apply_answered(lua_State *L, int status, lua_KContext hash)
 /* The target is claimed: writes it, if the run has a write left. */
 ML_RAISES static int apply_claimed(lua_State *L, const struct write_target *target, uint64_t hash)
 {
-    const struct ml_run *run = script_thread_of(L)->run;
-    if (is_child(L) && run->writes >= run->thread.script->limits.writes_max)
+    if (!has_write_left(L))
         return child_is(L, "full");
     send_apply(L, target);
     return lua_yieldk(L, 0, (lua_KContext)hash, apply_answered);

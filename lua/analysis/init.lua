@@ -175,6 +175,18 @@ end
 M.call_text = call_text
 
 
+-- "..." stands for any number of arguments. @return table? of api.lua; nil: the function takes less
+local function parameter_at(parameters, index)
+  local last = parameters[#parameters]
+  return parameters[index] or last and last.name == "..." and last or nil
+end
+
+
+local function name_of(parameter, index)
+  return parameter.name == "..." and "argument " .. index or parameter.name
+end
+
+
 function Check:call(chunk, call)
   local called = self.types:called(call)
   if not called or not called.entry then
@@ -185,13 +197,12 @@ function Check:call(chunk, call)
   local is_known = not last or last.tag ~= "call" and last.tag ~= "method" and last.tag ~= "varargs"
   for index, parameter in ipairs(called.parameters) do
     if not given[index] and is_known and not parameter.is_optional and parameter.type.is ~= "any" then
-      self:tell(chunk, call.line, ("%s: %s is missing"):format(text, parameter.name))
+      self:tell(chunk, call.line, ("%s: %s is missing"):format(text, name_of(parameter, index)))
       break
     end
   end
   for index, node in ipairs(given) do
-    local parameter = called.parameters[index]
-    if not parameter then
+    if not parameter_at(called.parameters, index) then
       self:tell(chunk, call.line, ("%s: there are more arguments than it takes"):format(text))
       break
     end
@@ -202,14 +213,15 @@ end
 
 -- The type that an argument has to have: the schema of a kind for manifests and patches.
 function Check:argument(chunk, called, index, node, text)
-  local type = called.parameters[index].type
+  local parameter = parameter_at(called.parameters, index)
+  local type = parameter.type
   if type.is == "class" and type.name == "Manifest" then
     return -- manifests() looks at it
   elseif called.what == "ctx.patch" and index == 2 then
     return
   end
   local is_options = type.is == "class" and not type.is_made
-  self.expected:expect(chunk, node, type, text, is_options and "" or called.parameters[index].name)
+  self.expected:expect(chunk, node, type, text, is_options and "" or name_of(parameter, index))
 end
 
 
@@ -252,6 +264,38 @@ function Check:manifest_of(chunk, node)
 end
 
 
+-- A path of moonloop.exact leads to a map that the kind has.
+function Check:path_of_map(chunk, line, of, path)
+  for name in path:gmatch "[^.]+" do
+    local part, known = self.types:field(of, name)
+    if known then
+      self:tell(chunk, line, missing_text(of, name, known))
+    end
+    if not part or part.is ~= "object" then
+      return
+    end
+    of = part
+  end
+  local type = schemas.plain_type(of.schema)
+  if type and type ~= "object" then
+    self:tell(chunk, line, ("%s of %s is %s %s; moonloop.exact takes maps"):format(of.path, of.of,
+      type:find "^[aio]" and "an" or "a", type))
+  end
+end
+
+
+function Check:exact(chunk, call)
+  local kind = self.types:kind_of_object(call.arguments[1])
+  local object = kind and self.types:object_of(kind)
+  for index = 2, object and #call.arguments or 0 do
+    local path = self.types:text_of(call.arguments[index])
+    if path then
+      self:path_of_map(chunk, call.line, object, path)
+    end
+  end
+end
+
+
 function Check:write(chunk, call)
   local called = self.types:called(call)
   local first, second = call.arguments[1], call.arguments[2]
@@ -259,6 +303,8 @@ function Check:write(chunk, call)
     return
   elseif called.what == "ctx.apply" or called.what == "ctx.ensure" or called.what == "ctx.create" then
     self:manifest_of(chunk, first)
+  elseif called.what == "moonloop.exact" then
+    self:exact(chunk, call)
   elseif called.what == "ctx.patch" and second then
     local of = self.types:of(first)
     if of and of.is == "object" and of.is_root then

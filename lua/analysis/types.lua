@@ -97,11 +97,17 @@ function Types:kind_of_object(node)
 end
 
 
---- Does the call return its first argument? assert(x), moonloop.recreate(x), moonloop.array(x)
+-- Functions that return their first argument.
+local PASSED_ON = {
+  ["assert"] = true, ["cjson.array"] = true, ["moonloop.array"] = true, ["moonloop.exact"] = true,
+  ["moonloop.recreate"] = true,
+}
+
+
+--- Does the call return its first argument?
 function Types:is_passed_on(call)
   local called = self:called(call)
-  local what = called and called.what
-  return what == "assert" or what == "moonloop.recreate" or what == "moonloop.array" or what == "cjson.array"
+  return called ~= nil and PASSED_ON[called.what] == true
 end
 
 

@@ -13,6 +13,12 @@ local KINDS_MAX = 32
 local PARTS_MAX = 16
 local FORMERLY_MAX = 8
 
+local EXACT_CALL = 'moonloop.exact(object, "data", …)'
+local EXACT_MAX = 8 -- maps of an object
+local EXACT_PATH_MAX = 63 -- bytes of a path
+local NOT_EXACT = { apiVersion = true, kind = true, status = true }
+local EXACT_METADATA = { ["metadata.labels"] = true, ["metadata.annotations"] = true }
+
 local watch_mark = { __metatable = false, __name = "moonloop.watch" }
 
 --- Marks a table as a list, so that it stays a list when it is empty.
@@ -44,6 +50,82 @@ function M.recreate(object)
     error("moonloop.recreate(object): expected an object as in a manifest, got " .. got, 2)
   end
   return marked
+end
+
+
+-- The value at a path of an object, or nil.
+local function value_at(object, path)
+  for part in path:gmatch "[^.]+" do
+    if type(object) ~= "table" then
+      return nil
+    end
+    object = object[part]
+  end
+  return object
+end
+
+
+local function exact_problem(object, path)
+  if type(path) ~= "string" then
+    return 'expected the path of a map, as in "data" or "metadata.labels", got ' .. a(path)
+  elseif #path > EXACT_PATH_MAX or ("." .. path):find("[^%w_%-.]") or ("." .. path .. "."):find("..", 1, true) then
+    return ('"%s" is no path of fields with dots between them, as in "data" or "metadata.labels"')
+      :format(names.text(path))
+  elseif NOT_EXACT[path:match "^[^.]+"] or (path .. "."):find "^metadata%." and not EXACT_METADATA[path] then
+    return ('"%s" cannot be exact; of the metadata, labels and annotations can'):format(path)
+  end
+  local value = value_at(object, path)
+  if value ~= nil and (type(value) ~= "table" or #value > 0) then
+    return ('"%s" is %s; expected a map'):format(path, type(value) == "table" and "a list" or a(value))
+  end
+end
+
+
+-- The sorted paths of both lists, or nil and the problem.
+local function all_paths(paths, more)
+  local list, seen = {}, {}
+  for _, part in ipairs { paths, more } do
+    for _, path in ipairs(part) do
+      list[#list + 1], seen[path] = not seen[path] and path or nil, true
+    end
+  end
+  table.sort(list)
+  for index, path in ipairs(list) do
+    local before = list[index - 1]
+    if before and path:sub(1, #before + 1) == before .. "." then
+      return nil, ('"%s" is within "%s"'):format(path, before)
+    end
+  end
+  return list, #list > EXACT_MAX and ("%d maps; at most %d"):format(#list, EXACT_MAX) or nil
+end
+
+
+--- Marks an object among returned children, or for ctx.apply: these maps get the keys that it gives, and keys of others
+--- are removed.
+---@param object table
+---@param ... string paths, as "data" or "metadata.labels"
+---@return table object
+function M.exact(object, ...)
+  if type(object) ~= "table" then
+    error(EXACT_CALL .. ": expected an object as in a manifest, got " .. a(object), 2)
+  end
+  local more = table.pack(...)
+  local problem
+  if more.n == 0 or more.n > EXACT_MAX then
+    problem = ('expected paths of maps, as "data" or "metadata.labels", %d at most'):format(EXACT_MAX)
+  end
+  for index = 1, problem and 0 or more.n do
+    problem = problem or exact_problem(object, more[index])
+  end
+  local paths
+  if not problem then
+    paths, problem = all_paths(host.exact_paths(object) or {}, more)
+  end
+  if problem then
+    error(EXACT_CALL .. ": " .. problem, 2)
+  end
+  host.exact_paths(object, paths)
+  return object
 end
 
 

@@ -57,6 +57,9 @@ return moonloop.controller {
       local kind, name = line:match "^(%a+) (%S+)$"
       local child = make[kind](widget)
       child.apiVersion, child.kind, child.metadata = VERSIONS[kind], kind, { name = name }
+      for path in (widget.spec.exact or ""):gmatch "%S+" do
+        moonloop.exact(child, path)
+      end
       children[#children + 1] = moonloop.recreate(child)
     end
     return { children = children, status = { count = #children, say = widget.spec.say } }
@@ -239,6 +242,26 @@ describe("Returned children", function()
       local said = api.get("ConfigMap", ns, "right").data.say
       return said == "a", said
     end)
+  end)
+
+  it("lose the keys of others in maps that are exact, and in no other", function()
+    widget("exact", { say = "a", exact = "data metadata.labels", children = { "ConfigMap exact" } })
+    till_status("exact", "a")
+    local theirs = { theirs = "yes" }
+    api.patch("ConfigMap", ns, "exact", { metadata = { labels = theirs, annotations = theirs }, data = theirs })
+    local map = wait.till("the keys of others to be gone", 10, function()
+      local object = api.get("ConfigMap", ns, "exact")
+      return not object.data.theirs and not object.metadata.labels and object, "still there"
+    end)
+    assert.same({ say = "a" }, map.data)
+    assert.equal("yes", map.metadata.annotations.theirs)
+    change("exact", { exact = "" })
+    change("exact", { say = "b" })
+    till_status("exact", "b")
+    api.patch("ConfigMap", ns, "exact", { data = theirs })
+    change("exact", { say = "c" })
+    till_status("exact", "c")
+    assert.same({ say = "c", theirs = "yes" }, api.get("ConfigMap", ns, "exact").data)
   end)
 
   it("do not take over what exists; the error names whose it is, and nothing is pruned", function()

@@ -74,6 +74,7 @@ static const struct signature {
     {"moonloop.kind", "ss?e"},
     {"moonloop.controller", "T"},
     {"moonloop.recreate", "o"},
+    {"moonloop.exact", "os"},
     {"moonloop.watch", "kf?w"},
     {"moonloop.index", "kf"},
     {"moonloop.array", "?t"},

@@ -60,6 +60,14 @@ scenarios["Whose an object is"] = function(world)
 end
 
 
+scenarios["Maps without keys of others"] = function(world)
+  world.apply(object("Site", { title = "Hello" }))
+  world.patch(ConfigMap, "a", { data = { theirs = "1" }, binaryData = { more = "eA==" } })
+  assert.same({ title = "Hello" }, world.get(ConfigMap, "a").data)
+  assert.is_nil(world.get(ConfigMap, "a").binaryData)
+end
+
+
 scenarios["An object of its own kind"] = function(world)
   world.apply(object("Site", { title = "Hello", preview = "Soon" }))
   world.expect(kind "Site", "a-preview", { spec = { title = "Soon" } })

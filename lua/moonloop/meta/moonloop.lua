@@ -414,6 +414,13 @@ function moonloop.controller(declaration) end
 ---@return moonloop.Manifest object
 function moonloop.recreate(object) end
 
+--- Marks an object among returned `children` or for `ctx.apply`, and returns it: these maps get the keys that it
+--- gives, and keys of others are removed.
+---@param object moonloop.Manifest
+---@param ... string maps of the object, as "data" or "metadata.labels"; at most 8
+---@return moonloop.Manifest object
+function moonloop.exact(object, ...) end
+
 --- An entry of `watches`. The function returns which reconciled objects a change of `object` concerns: a list of
 --- `"namespace/name"` or `{ namespace =, name = }`, or nothing. It is called with the object after and before the
 --- change. It can read watched kinds (`ctx.get`, `ctx.list`); it cannot write or wait. Objects whose reconcile looked

@@ -89,8 +89,8 @@ static void test_api_name_that_does_not_exist_brings_the_one_meant(void **state)
         {"ctx[('g'):rep(1000)]()", "ctx has no 'ggggggg"},
         {"moonloop.nul()", "moonloop has no 'nul'; did you mean 'null'?"},
         {"moonloop.xyz()",
-         "moonloop has no 'xyz'; it has kind, controller, recreate, watch, index, array, null, "
-         "is_null"},
+         "moonloop has no 'xyz'; it has kind, controller, recreate, exact, watch, index, array, "
+         "null, is_null"},
         {"time.prase('x')", "moonloop.time has no 'prase'; did you mean 'parse'?"},
         {"time.xyz()", "moonloop.time has no 'xyz'; it has utc, parse, format, duration"},
         {"ctx.list(Pod, { label = {} })",

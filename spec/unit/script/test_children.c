@@ -406,6 +406,82 @@ static void test_recreate_does_not_delete_what_has_gone_meanwhile(void **state)
     world_close(&w);
 }
 
+/* ---- maps without keys of others ---- */
+
+#define EXACT                                                                                      \
+    "return { children = { moonloop.exact(named 'a', 'metadata.labels') }, "                       \
+    "status = { ready = true } }"
+#define LABELS_OF_OTHERS "\"labels\":{\"b\":\"1\",\"a\":\"2\"},"
+
+/* Opens a world whose server has answered the apply with labels of others. */
+static void open_with_others(struct world *w, struct told *told,
+                             const struct ml_script_limits *limits)
+{
+    open_world(w, EXACT, limits);
+    show(w, "ADDED", "a", "101", "at-uid");
+    assert_non_null(world_start(w, told));
+    ML_AUTO_FREE char *pod = pod_json("a", "102", "at-uid", LABELS_OF_OTHERS);
+    world_answer(w, fake_next(w->fake), 200, pod);
+}
+
+static struct fake_call *expect_removal(struct world *w)
+{
+    struct fake_call *call = fake_expect(w->fake, "PATCH", PODS "/a?fieldManager=moonloop-at");
+    assert_string_equal(call->content_type, "application/merge-patch+json");
+    assert_string_equal(call->body, "{\"metadata\":{\"uid\":\"a-uid\",\"resourceVersion\":\"102\","
+                                    "\"labels\":{\"b\":null,\"a\":null}}}");
+    return call;
+}
+
+static void test_exact_removes_keys_of_others_once(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    open_with_others(&w, &told, NULL);
+    struct fake_call *call = expect_removal(&w);
+    ML_AUTO_FREE char *pod = pod_json("a", "103", "at-uid", "");
+    world_answer(&w, call, 200, pod);
+    world_event(&w, "MODIFIED", pod);
+    expect_outcome(&told, ML_OUTCOME_OK, READY);
+    assert_null(world_start(&w, &told));
+    expect_outcome(&told, ML_OUTCOME_OK, READY);
+    fake_expect_none(w.fake);
+    world_close(&w);
+}
+
+/* Somebody wrote the object between the two requests. */
+static void test_exact_begins_again_when_the_object_has_changed(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    open_with_others(&w, &told, NULL);
+    fake_refuse(expect_removal(&w), 409, "Conflict", "the object has been modified");
+    ml_loop_poll(w.loop);
+    assert_int_equal(told.outcome, ML_OUTCOME_ERROR);
+    assert_int_equal(told.kind, ML_ECONFLICT);
+    fake_expect_none(w.fake);
+    show(&w, "MODIFIED", "a", "103", "at-uid");
+    assert_non_null(world_start(&w, &told));
+    accept_apply(&w, "a", "104");
+    expect_outcome(&told, ML_OUTCOME_OK, READY);
+    world_close(&w);
+}
+
+static void test_exact_goes_on_in_the_next_run_when_writes_are_used_up(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    const struct ml_script_limits one = {.writes_max = 1};
+    open_with_others(&w, &told, &one);
+    expect_outcome(&told, ML_OUTCOME_OK, "");
+    assert_int_equal(told.after_ns, 0);
+    fake_expect_none(w.fake);
+    world_close(&w);
+}
+
 static void test_only_marked_children_are_made_again(void **state)
 {
     (void)state;
@@ -639,6 +715,9 @@ int main(void)
         cmocka_unit_test(test_recreate_marks_any_object_and_nothing_else),
         cmocka_unit_test(test_recreate_keeps_the_old_when_the_new_is_no_good),
         cmocka_unit_test(test_recreate_does_not_delete_what_has_gone_meanwhile),
+        cmocka_unit_test(test_exact_removes_keys_of_others_once),
+        cmocka_unit_test(test_exact_begins_again_when_the_object_has_changed),
+        cmocka_unit_test(test_exact_goes_on_in_the_next_run_when_writes_are_used_up),
         cmocka_unit_test(test_only_marked_children_are_made_again),
         cmocka_unit_test(test_inventory_of_an_object_that_has_changed_or_gone_is_a_conflict),
         cmocka_unit_test(test_lists_that_are_none_are_refused_before_any_write),
