@@ -747,7 +747,7 @@ type_of {
   },
   {
     "http?", "string[]", 'Origins that the script may ask with [`ctx.http`](metrics-and-http.md#http), as in '
-      .. '`{ "https://billing.example.com" }`; at most 16.',
+      .. '`{ "https://billing.example.com", "https://*.example.org" }`; at most 16.',
   },
   {
     "wakes?", '"all"', '`"all"`: every change of an owned or watched object calls `reconcile`, whether the last '

@@ -28,7 +28,7 @@ static const struct ml_option options[] = {
      "own (default): addresses, names and Services of their own; host: this machine's",
      ML_OPTION_TEXT, offsetof(struct dev, opts.pod_network)},
     {"--allow-http", "ORIGIN",
-     "scripts may ask it, as in https://billing.example.com (repeat); default: nobody",
+     "scripts may ask it, or all below https://*.example.com (repeat); default: nobody",
      ML_OPTION_LIST, offsetof(struct dev, allowed)},
     {"--http-proxy", "URL", "for these requests; default: HTTPS_PROXY, HTTP_PROXY, NO_PROXY",
      ML_OPTION_TEXT, offsetof(struct dev, opts.http_proxy)},

@@ -70,7 +70,7 @@ static const struct ml_option options[] = {
     {"--leader-election-retry-period", "TIME", "between two attempts; default 2s",
      ML_OPTION_DURATION, offsetof(struct run, opts.leader_election_retry_period_ms)},
     {"--allow-http", "ORIGIN",
-     "scripts may ask it, as in https://billing.example.com (repeat); default: nobody",
+     "scripts may ask it, or all below https://*.example.com (repeat); default: nobody",
      ML_OPTION_LIST, offsetof(struct run, allowed)},
     {"--http-proxy", "URL", "for these requests; default: HTTPS_PROXY, HTTP_PROXY, NO_PROXY",
      ML_OPTION_TEXT, offsetof(struct run, opts.http_proxy)},

@@ -2,6 +2,7 @@
 #include "net/address.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -227,9 +228,55 @@ bool ml_origin_is_loopback(const char *origin)
            class_of((const struct sockaddr *)&address) == ADDRESS_LOOPBACK;
 }
 
+/* The part of a pattern that all its origins end with, ".example.com:8443"; NULL: it is no pattern.
+ */
+static const char *end_of_pattern(const char *pattern)
+{
+    const char *star = strstr(pattern, "://*.");
+    return star ? star + strlen("://*") : NULL;
+}
+
+/* ".example.com:8443": two labels that are not empty, and no address. */
+static bool is_end_of_names(const char *end)
+{
+    struct ml_str rest = ml_str_of(end + 1), host = ml_str_cut(&rest, ':'), label = host;
+    size_t count = 0;
+    for (; host.len > 0; count++) {
+        label = ml_str_cut(&host, '.');
+        if (label.len == 0)
+            return false;
+    }
+    return count >= 2 && !isdigit((unsigned char)label.ptr[label.len - 1]);
+}
+
+bool ml_origin_covers(const char *pattern, const char *origin)
+{
+    const char *end = end_of_pattern(pattern);
+    if (!end)
+        return strcasecmp(pattern, origin) == 0;
+    size_t scheme = (size_t)(end - pattern) - 1, len = strlen(origin), tail = strlen(end);
+    if (len <= scheme + tail || strncasecmp(pattern, origin, scheme) != 0 ||
+        strcasecmp(origin + len - tail, end) != 0)
+        return false;
+    /* In the place of the '*' are labels, none of them empty. */
+    for (const char *at = origin + scheme; at < origin + len - tail; at++)
+        if (!isalnum((unsigned char)*at) && !strchr("-_*", *at) &&
+            (*at != '.' || at == origin + scheme || at[1] == '.'))
+            return false;
+    return true;
+}
+
 int ml_origin_check(const char *origin, struct ml_err *err)
 {
     struct sockaddr_storage address = {0};
+    const char *end = end_of_pattern(origin), *star = strchr(origin, '*');
+    if (star && (!end || star != end - 1 || strchr(end, '*') || !is_end_of_names(end)))
+        return ml_err_set(
+            err, ML_EINVALID,
+            "'*' stands for the first labels of a name, with at least two more behind "
+            "it, as in https://*.example.com");
+    if (star)
+        return 0;
     if (!read_address(origin, &address))
         return 0;
     return ml_address_check((const struct sockaddr *)&address, true, err);

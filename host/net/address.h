@@ -22,5 +22,10 @@ ML_NODISCARD int ml_address_check(const struct sockaddr *address, bool loopback,
 
 /* The host of an origin "https://HOST:PORT". True: it is loopback, by its name or as an address. */
 bool ml_origin_is_loopback(const char *origin);
-/* As ml_address_check, when the host of the origin is an address; a name is fine. */
+/* As ml_address_check, when the host of the origin is an address; a name is fine. An origin whose
+ * name begins with "*." is a pattern; ML_EINVALID unless it has no other '*', and two more labels
+ * or several, the last of them not a number. */
 ML_NODISCARD int ml_origin_check(const char *origin, struct ml_err *err);
+/* Is the origin this one, or one of this pattern? A pattern covers the names with one more label or
+ * several in the place of its '*', and other patterns of these. Upper case counts as lower case. */
+bool ml_origin_covers(const char *pattern, const char *origin);

@@ -55,7 +55,8 @@ struct ml_outbound_call {
     size_t charged;
     int64_t begun_ns, due_ns; /* monotonic */
     int64_t timeout_ms;
-    const char *origin;
+    char *origin;                 /* of the url */
+    const struct origin *allowed; /* that covers it; NULL: none */
 
     /* The request, until it is sent. */
     char *method, *url;
@@ -118,18 +119,24 @@ static void register_origin(struct outbound *self, struct origin *origin,
         (void)ml_metric_with(self->requests, ml_metric_labels(origin->text, codes[i]));
 }
 
+/* The origin itself wins over patterns of it. */
 static const struct origin *find_origin(const struct outbound *self, const char *text)
 {
-    for (size_t i = 0; i < self->origin_count; i++)
-        if (strcasecmp(self->origins[i].text, text) == 0)
-            return &self->origins[i];
-    return NULL;
+    const struct origin *found = NULL;
+    for (size_t i = 0; i < self->origin_count; i++) {
+        const struct origin *origin = &self->origins[i];
+        if (strcasecmp(origin->text, text) == 0)
+            return origin;
+        if (!found && ml_origin_covers(origin->text, text))
+            found = origin;
+    }
+    return found;
 }
 
 static void count_call(const struct ml_outbound_call *call, const struct ml_err *err)
 {
     const struct outbound *self = call->outbound;
-    const struct origin *origin = find_origin(self, call->origin);
+    const struct origin *origin = call->allowed;
     char code[16];
     if (!origin || !origin->seconds)
         return;
@@ -163,6 +170,7 @@ static void call_free(struct ml_outbound_call *call)
 {
     forget_request(call);
     ml_budget_give(call->budget, call->charged);
+    free(call->origin);
     for (size_t i = 0; i < call->field_count; i++) {
         free(call->fields[i].name);
         ml_buf_fini(&call->fields[i].value);
@@ -371,7 +379,8 @@ static void copy_request(struct ml_outbound_call *call, const struct ml_outbound
 {
     call->method = ml_strdup(request->method);
     call->url = ml_strdup(request->url);
-    call->origin = request->origin;
+    call->origin = ml_strdup(request->origin);
+    call->allowed = find_origin(call->outbound, call->origin);
     call->body = (struct ml_str){ml_str_dup(request->body), request->body.len};
     call->headers = ml_zalloc((request->header_count + 1) * sizeof *call->headers);
     for (size_t i = 0; i < request->header_count; i++)
@@ -422,7 +431,13 @@ static void outbound_cancel(struct ml_outbound *seam, struct ml_outbound_call *c
 
 static bool outbound_allows(struct ml_outbound *seam, const char *origin)
 {
-    return find_origin(ml_container_of(seam, struct outbound, seam), origin) != NULL;
+    const struct outbound *self = ml_container_of(seam, struct outbound, seam);
+    if (find_origin(self, origin))
+        return true;
+    for (size_t i = 0; i < self->origin_count; i++)
+        if (ml_origin_covers(origin, self->origins[i].text))
+            return true;
+    return false;
 }
 
 static int add_origin(struct outbound *self, const char *text, struct ml_err *err)
@@ -433,17 +448,18 @@ static int add_origin(struct outbound *self, const char *text, struct ml_err *er
     bool has_scheme = ml_str_starts(origin, "https://") || ml_str_starts(origin, "http://");
     size_t scheme = has_scheme ? (size_t)(strstr(text, "://") - text) + 3 : 0;
     if (!has_scheme || origin.len == scheme ||
-        strcspn(text + scheme, "/?#@ *") + scheme < origin.len)
+        strcspn(text + scheme, "/?#@ ") + scheme < origin.len)
         return ml_err_set(
             err, ML_EINVALID,
             "--allow-http %s: expected an origin, such as https://billing.example.com", text);
     if (self->origin_count == ORIGINS_MAX)
         return ml_err_set(err, ML_EINVALID, "--allow-http: at most %d origins", ORIGINS_MAX);
     self->origins[self->origin_count] = (struct origin){.text = ml_str_dup(origin)};
-    if (ml_origin_check(self->origins[self->origin_count++].text, err) < 0)
+    int r = ml_origin_check(self->origins[self->origin_count++].text, err);
+    if (r == ML_EFORBIDDEN)
         return ml_err_set(err, ML_EINVALID, "--allow-http %s: scripts may never ask this address",
                           text);
-    return 0;
+    return r < 0 ? ml_err_wrap(err, "--allow-http %s", text) : 0;
 }
 
 static int read_ca(struct outbound *self, const char *path, struct ml_err *err)

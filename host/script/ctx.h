@@ -67,14 +67,7 @@ ML_RAISES int ctx_get_live(lua_State *L);
 /* adopt(secret) → the Secret as it was read, if nobody controls it and this controller made it,
  * with the reconciled object as its controller; or nil and the error. Also of a kind in uses. */
 ML_RAISES int ctx_adopt(lua_State *L);
-/* apply_child(child, label, may_recreate): applies an object of a list of children. "kept": it is
- * as it has to be. "applied". "leaving": it is being deleted, nothing was sent. "full": it has to
- * be written, and the run has no write left. Or nil and the error; AlreadyExists for an object that
- * the reconciled one does not control. `label` begins messages. `may_recreate`: an Invalid is not
- * logged, as recreate_child follows. */
-ML_RAISES int ctx_apply_child(lua_State *L);
-/* delete_child(object, why): as ctx.delete; `why` is for the trace of deletions. */
-ML_RAISES int ctx_delete_child(lua_State *L);
 ML_RAISES int ctx_event(lua_State *L);
-extern const luaL_Reg script_children[]; /* all that moonloop/children.lua calls */
-extern const luaL_Reg script_exact[];    /* of moonloop.exact; moonloop/init.lua checks the paths */
+extern const luaL_Reg script_children[];     /* what moonloop/children.lua calls, but for these: */
+extern const luaL_Reg script_child_writes[]; /* of ctx_write.c */
+extern const luaL_Reg script_exact[]; /* of moonloop.exact; moonloop/init.lua checks the paths */

@@ -516,10 +516,8 @@ ML_RAISES static int tracked_child(lua_State *L)
     return 1;
 }
 
-const luaL_Reg script_children[] = {{"apply_child", ctx_apply_child},
-                                    {"await_owned", await_owned},
+const luaL_Reg script_children[] = {{"await_owned", await_owned},
                                     {"child_id", child_id},
-                                    {"delete_child", ctx_delete_child},
                                     {"event", ctx_event},
                                     {"inventory", inventory},
                                     {"is_recreate", is_recreate},

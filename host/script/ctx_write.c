@@ -541,7 +541,12 @@ ML_RAISES static int ctx_apply(lua_State *L)
     return apply_now(L, LUA_OK, 0);
 }
 
-ML_RAISES int ctx_apply_child(lua_State *L)
+/* apply_child(child, label, may_recreate): applies an object of a list of children. "kept": it is
+ * as it has to be. "applied". "leaving": it is being deleted, nothing was sent. "full": it has to
+ * be written, and the run has no write left. Or nil and the error; AlreadyExists for an object that
+ * the reconciled one does not control. `label` begins messages. `may_recreate`: an Invalid is not
+ * logged, as recreate_child follows. */
+ML_RAISES static int apply_child(lua_State *L)
 {
     struct ml_run *run = ctx_may_wait(L, "children");
     lua_settop(L, 3);
@@ -745,7 +750,8 @@ ML_RAISES static int ctx_delete(lua_State *L)
     return delete_now(L, LUA_OK, 0);
 }
 
-ML_RAISES int ctx_delete_child(lua_State *L)
+/* delete_child(object, why): as ctx.delete; `why` is for the trace of deletions. */
+ML_RAISES static int delete_child(lua_State *L)
 {
     luaL_checkstring(L, 2);
     return delete_now(L, LUA_OK, 0);
@@ -754,3 +760,6 @@ ML_RAISES int ctx_delete_child(lua_State *L)
 const luaL_Reg script_ctx_write[] = {{"apply", ctx_apply},   {"create", ctx_create},
                                      {"delete", ctx_delete}, {"ensure", ctx_ensure},
                                      {"patch", ctx_patch},   {NULL, NULL}};
+
+const luaL_Reg script_child_writes[] = {
+    {"apply_child", apply_child}, {"delete_child", delete_child}, {NULL, NULL}};

@@ -193,6 +193,7 @@ ML_RAISES void script_push_host(lua_State *L)
     open_metatables(L);
     luaL_newlib(L, functions);
     luaL_setfuncs(L, script_children, 0);
+    luaL_setfuncs(L, script_child_writes, 0);
     luaL_setfuncs(L, script_exact, 0);
     script_add_primitives(L);
 }

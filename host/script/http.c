@@ -5,6 +5,7 @@
 #include "script/ctx_calls.h"
 #include "state/outbound.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <strings.h>
 
@@ -29,18 +30,17 @@ static bool is_origin(struct ml_str text)
     return rest.len > 0 && text.len < SCRIPT_ORIGIN_MAX;
 }
 
-/* Raises unless scripts may ask the origin here. Without a services, only the form is checked. */
-ML_RAISES static void check_allowed(lua_State *L, const char *origin)
+/* Raises unless scripts may ask the origin here, or some of the pattern. Without services, only the
+ * form is checked. */
+ML_RAISES static void check_allowed(lua_State *L, const char *call, const char *origin)
 {
     const struct ml_services *services = script_of(L)->services;
     struct ml_err err = ML_ERR_INIT;
     if (ml_origin_check(origin, &err) < 0)
-        luaL_error(L, "moonloop.controller: http: %s: %s", origin, err.message);
+        luaL_error(L, "%s: %s: %s", call, origin, err.message);
     if (!services || (services->outbound && services->outbound->allows(services->outbound, origin)))
         return;
-    luaL_error(L,
-               "moonloop.controller: http: scripts may not ask %s here: start moonloop with "
-               "--allow-http %s",
+    luaL_error(L, "%s: scripts may not ask %s here: start moonloop with --allow-http %s", call,
                origin, origin);
 }
 
@@ -54,7 +54,7 @@ ML_RAISES void script_declare_http(lua_State *L, int definition)
         if (!origin.ptr || !is_origin(origin) || i > ORIGINS_MAX)
             luaL_error(L, "%s: http: not what moonloop.controller checked",
                        script->declaration.file);
-        check_allowed(L, origin.ptr);
+        check_allowed(L, "moonloop.controller: http", origin.ptr);
         if (!script->declaration.http)
             script->declaration.http = ml_zalloc((ORIGINS_MAX + 1) * sizeof(char *));
         script->declaration.http[i - 1] = ml_str_dup(origin);
@@ -65,8 +65,8 @@ ML_RAISES void script_declare_http(lua_State *L, int definition)
 
 /* ---- the request ---- */
 
-/* A request that was checked. The texts are the script's, in the table in stack slot 1, or in a
- * userdata above. */
+/* A request that was checked. The texts are the script's, in the table in stack slot 1, or above
+ * it. */
 struct http_request {
     const char *method, *url, *origin;
     struct ml_http_header *headers;
@@ -96,16 +96,26 @@ static bool is_rest_of_url(struct ml_str rest)
     return rest.len == 0 || rest.ptr[0] == '/' || rest.ptr[0] == '?';
 }
 
-/* The declared origin that the URL is below; NULL: none. */
-static const char *origin_of(const struct ml_declaration *declaration, struct ml_str url)
+/* The beginning of a URL, before its path and query, in lower case. False: it is no origin. */
+static bool read_origin(struct ml_str url, char out[SCRIPT_ORIGIN_MAX])
 {
-    for (size_t i = 0; declaration->http && declaration->http[i]; i++) {
-        size_t len = strlen(declaration->http[i]);
-        if (url.len >= len && strncasecmp(url.ptr, declaration->http[i], len) == 0 &&
-            (url.len == len || url.ptr[len] == '/' || url.ptr[len] == '?'))
-            return declaration->http[i];
-    }
-    return NULL;
+    size_t len = strcspn(url.ptr, "/?");
+    if (strncmp(url.ptr + len, "//", 2) == 0)
+        len += 2 + strcspn(url.ptr + len + 2, "/?");
+    if (len >= SCRIPT_ORIGIN_MAX)
+        return false;
+    for (size_t i = 0; i < len; i++)
+        out[i] = (char)tolower((unsigned char)url.ptr[i]);
+    out[len] = '\0';
+    return is_origin(ml_str_of(out));
+}
+
+static bool is_declared(const struct ml_declaration *declaration, const char *origin)
+{
+    for (size_t i = 0; declaration->http && declaration->http[i]; i++)
+        if (ml_origin_covers(declaration->http[i], origin))
+            return true;
+    return false;
 }
 
 ML_RAISES static void check_url(lua_State *L, struct http_request *request)
@@ -115,12 +125,14 @@ ML_RAISES static void check_url(lua_State *L, struct http_request *request)
     if (!url.ptr || url.len > URL_MAX)
         luaL_error(L, HTTP_CALL ": url: expected a URL of at most %d bytes", URL_MAX);
     request->url = url.ptr;
-    request->origin = origin_of(&script_of(L)->declaration, url);
-    if (!request->origin)
+    char origin[SCRIPT_ORIGIN_MAX];
+    if (!read_origin(url, origin) || !is_declared(&script_of(L)->declaration, origin))
         luaL_error(L,
                    HTTP_CALL ": url: it is below no origin that the script declares: add that to "
                              "http, as in http = { \"https://billing.example.com\" }");
-    size_t len = strlen(request->origin);
+    check_allowed(L, HTTP_CALL ": url", origin);
+    request->origin = lua_pushstring(L, origin);
+    size_t len = strlen(origin);
     if (!is_rest_of_url((struct ml_str){url.ptr + len, url.len - len}))
         luaL_error(L,
                    HTTP_CALL ": url: it has characters that no URL can have; write them as %%XX");

@@ -14,7 +14,7 @@ struct ml_outbound_call;
 struct ml_outbound_request {
     const char *method;
     const char *url;
-    const char *origin; /* of the url, as it was declared; lives until done() or cancel */
+    const char *origin; /* of the url */
     const struct ml_http_header *headers;
     size_t header_count;
     struct ml_str body;
@@ -30,7 +30,8 @@ struct ml_outbound_request {
 typedef void ml_outbound_done(void *context, struct ml_str answer, const struct ml_err *err);
 
 struct ml_outbound {
-    /* Has the operator's owner allowed scripts to ask this origin? */
+    /* Has the operator's owner allowed scripts to ask this origin? Of a pattern (ml_origin_covers):
+     * some of its origins. */
     bool (*allows)(struct ml_outbound *outbound, const char *origin);
     /* `done` comes later from the loop, never inside this call. */
     struct ml_outbound_call *(*send)(struct ml_outbound *outbound,

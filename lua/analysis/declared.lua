@@ -239,6 +239,16 @@ local function beginning(self, node)
 end
 
 
+-- Does a declared origin, or a pattern "https://*.example.com", cover this one? As ml_origin_covers does.
+local function covers(declared, origin)
+  local scheme, tail = declared:match "^(https?://)%*(%..+)$"
+  if not scheme then
+    return declared == origin
+  end
+  return #origin > #scheme + #tail and origin:sub(1, #scheme) == scheme and origin:sub(-#tail) == tail
+end
+
+
 local function check_origin(self, chunk, call, controllers)
   local request = call.arguments[1] and self.program:resolve(call.arguments[1])
   local url = request and request.tag == "table" and request.fields.url
@@ -248,7 +258,7 @@ local function check_origin(self, chunk, call, controllers)
       return false
     end
     for _, one in ipairs(declaration.origins) do
-      if one == origin or one:find("*", 1, true) then
+      if covers(one, origin) then
         return false
       end
     end

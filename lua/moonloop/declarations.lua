@@ -186,7 +186,7 @@ function M.http(declaration)
   for index, origin in ipairs(list) do
     local text = type(origin) == "string" and origin:lower():gsub("/$", "") or ""
     local host_part = text:match "^https?://([^/?#@%s]+)$"
-    if not host_part then
+    if not host_part or host_part:gsub("^%*%.", ""):find("*", 1, true) then
       return nil, ('http[%d]: expected an origin, as in "https://billing.example.com", got %s'):format(index,
         type(origin) == "string" and ("'%s'"):format(names.text(origin)) or "a " .. type(origin))
     end

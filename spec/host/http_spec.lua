@@ -51,6 +51,41 @@ describe("ctx.http", function()
       result.err, 1, true)
   end)
 
+  it("asks what both the script and the owner name, one of them by a pattern", function()
+    local path = shell.folder "asks-below"
+    shell.write(path .. "/asks.lua", [[
+      local moonloop = require "moonloop"
+      return moonloop.controller {
+        name = "asks", reconciles = moonloop.kind("v1", "Namespace"), http = { "http://*.shop.example.com" },
+        reconcile = function(namespace, ctx)
+          if namespace.metadata.name == "default" then
+            local _, why = pcall(ctx.http, { url = "http://a.shop.example.com/" })
+            ctx.log("refused", { why = why })
+            ctx.log("asked", { status = assert(ctx.http { url = "http://b.c.shop.example.com/" }).status })
+          end
+        end,
+      }
+    ]])
+    local running = host.spawn({ "dev", "--until-idle", "--pods", "none", "--scripts", path, "--http-proxy", origin,
+      "--allow-http", "http://*.c.shop.example.com" }, { name = "asks-below" })
+    local client = assert(server:accept())
+    client:settimeout(5)
+    assert.equal("GET http://b.c.shop.example.com/ HTTP/1.1", client:receive "*l")
+    repeat until assert(client:receive "*l") == ""
+    client:send "HTTP/1.1 204 No Content\r\n\r\n"
+    client:close()
+    assert.equal(0, running:till_exit(20))
+    assert.matches('"status":204', running:stderr(), 1, true)
+    assert.matches("url: scripts may not ask http://a.shop.example.com here: start moonloop with --allow-http",
+      running:stderr(), 1, true)
+  end)
+
+  it("says which pattern of --allow-http is too wide", function()
+    local result = dev.command("--until-idle", "--allow-http", "https://*.com")
+    assert.equal(2, result.code)
+    assert.matches("--allow-http https://*.com: '*' stands for the first labels of a name", result.err, 1, true)
+  end)
+
   it("asks an origin that is allowed", function()
     local words = { "dev", "--until-idle", "--pods", "none", "--scripts", script(), "--allow-http", origin }
     local running = host.spawn(words, { name = "asks" })

@@ -20,6 +20,16 @@ function modes.raise(...)
   return assert(modes.get(...))
 end
 
+-- "below HOST": asks a server below a pattern.
+function modes.below(thing, ctx)
+  local url = "https://" .. thing.spec.mode:match "^below (.*)$"
+  local asked, answer, err = pcall(ctx.http, { url = url })
+  if not asked then
+    return { status = 0, body = answer }
+  end
+  return answer, err
+end
+
 -- "bad 3": the third wrong request.
 local bad = {
   { },
@@ -47,10 +57,10 @@ local bad = {
 return moonloop.controller {
   name = "http",
   reconciles = Thing,
-  http = { ORIGIN },
+  http = { ORIGIN, "https://*.Example.org:8443" },
 
   reconcile = function(thing, ctx)
-    local mode, number = (thing.spec.mode or ""):match "^(%a+) ?(%d*)$"
+    local mode, number = (thing.spec.mode or ""):match "^(%a+) ?(%d*)"
     if mode == "bad" then
       local _, why = pcall(ctx.http, bad[tonumber(number)])
       return { status = { message = tostring(why) } }

@@ -47,6 +47,31 @@ describe("ctx.http", function()
     assert.equal('{"name":"a"}', asked[1].body)
   end)
 
+  it("asks servers below a pattern that is declared, and no others", function()
+    answer(function() return { status = 200 } end)
+    local function is_asked(host)
+      local status = reconcile("below " .. host)
+      if status.status ~= 200 then
+        assert.matches("it is below no origin that the script declares", status.body, 1, true)
+      end
+      return status.status == 200
+    end
+    for _, host in ipairs { "a.example.org:8443", "A.B.Example.Org:8443/x", "a-b_c.example.org:8443?x=y" } do
+      assert.is_true(is_asked(host), host)
+    end
+    assert.equal(3, #asked)
+    assert.equal("https://A.B.Example.Org:8443/x", asked[2].url)
+    for _, host in ipairs {
+      "example.org:8443", ".example.org:8443", "a..example.org:8443", "a.example.org", "a.example.org:8444",
+      "a.example.org:8443.evil.test", "a.example.org:8443@evil.test", "a.example.org:8443\\evil.test",
+      "aexample.org:8443", "evil.test/.example.org:8443", "evil.test?.example.org:8443", "evil.test#.example.org:8443",
+      "evil.test:80.example.org:8443", "evil.test@a.example.org:8443", "[::1].example.org:8443",
+    } do
+      assert.is_false(is_asked(host), host)
+    end
+    assert.equal(3, #asked)
+  end)
+
   it("gives failures as errors that the script handles", function()
     answer(function() return nil end)
     assert.equal("Timeout", reconcile("get").kind)

@@ -293,6 +293,8 @@ describe("What is used and not declared", function()
       "4: the metric 'thing' has no label 'nmae'; did you mean 'name'?" },
     { "an origin", "local function f(ctx) ctx.http { url = 'https://a.bb/c' } end", "http = { 'https://a.b' }",
       "4: the origin https://a.bb is not declared: add it to http; or did you mean 'https://a.b'?" },
+    { "an origin of no pattern", "local function f(ctx) ctx.http { url = 'https://b/c' } end",
+      "http = { 'https://*.b.cc' }", "4: the origin https://b is not declared: add it to http" },
     { "the Secret of ctx.once", "local function f(ctx) ctx.once('a', { b = tostring }) end", nil,
       "4: ctx.once: Secret is not declared: add moonloop.kind(\"v1\", \"Secret\") to owns, or to uses" },
   }

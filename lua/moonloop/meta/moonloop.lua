@@ -244,7 +244,8 @@ error "moonloop/meta is for editors; require 'moonloop' instead"
 ---@field convert? table<string, moonloop.Conversion>
 ---@field webhooks? moonloop.Webhooks How the API server calls `default` and `validate`.
 ---@field metrics? table<string, moonloop.Metric> Metrics that the script sets, by their names.
---- Origins that the script may ask with `ctx.http`, as in `{ "https://billing.example.com" }`; at most 16.
+--- Origins that the script may ask with `ctx.http`, as in `{ "https://billing.example.com", "https://*.example.org"
+--- }`; at most 16.
 ---@field http? string[]
 --- `"all"`: every change of an owned or watched object calls `reconcile`, whether the last run read the changed
 --- fields or not.

@@ -122,6 +122,36 @@ static void test_address_in_an_origin(void **state)
     }
 }
 
+static void test_address_of_a_pattern(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *pattern, *origin;
+        bool covers;
+    } cases[] = {
+        {"https://a.test", "https://A.test", true},
+        {"https://a.test", "https://b.a.test", false},
+        {"https://a.test", "https://a.test:443", false},
+        {"https://*.a.test", "https://b.a.test", true},
+        {"https://*.a.test", "https://c.b.A.TEST", true},
+        {"https://*.a.test", "https://a.test", false},
+        {"https://*.a.test", "https://.a.test", false},
+        {"https://*.a.test", "https://b..a.test", false},
+        {"https://*.a.test", "https://ba.test", false},
+        {"https://*.a.test", "http://b.a.test", false},
+        {"https://*.a.test", "https://b.a.test:80", false},
+        {"https://*.a.test:80", "https://b.a.test:80", true},
+        {"https://*.a.test", "https://x:80.a.test", false},
+        {"https://*.a.test", "https://x@b.a.test", false},
+        {"https://*.a.test", "https://*.a.test", true},
+        {"https://*.a.test", "https://*.b.a.test", true},
+        {"https://*.b.a.test", "https://*.a.test", false},
+    };
+    for (size_t i = 0; i < ML_COUNT(cases); i++)
+        if (ml_origin_covers(cases[i].pattern, cases[i].origin) != cases[i].covers)
+            fail_msg("%s and %s", cases[i].pattern, cases[i].origin);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,6 +159,7 @@ int main(void)
         cmocka_unit_test(test_address_of_metadata_and_links_is_refused),
         cmocka_unit_test(test_address_of_this_machine_only_when_asked_for),
         cmocka_unit_test(test_address_in_an_origin),
+        cmocka_unit_test(test_address_of_a_pattern),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,6 +105,39 @@ static void test_outbound_never_answered_is_a_timeout(void **state)
     ml_outbound_free(outbound);
 }
 
+/* The origin itself is allowed, and by a pattern that comes first. */
+static void test_outbound_allows_origins_of_patterns(void **state)
+{
+    struct served *f = *state;
+    const char *const origins[] = {"https://*.b.test", "https://*.a.b.test:80", "https://x.b.test",
+                                   NULL};
+    struct ml_metrics *metrics = ml_metrics_new();
+    struct ml_outbound *outbound = NULL;
+    struct ml_err err = ML_ERR_INIT;
+    const struct ml_outbound_opts opts = {
+        .loop = f->net.loop, .metrics = metrics, .origins = origins, .proxy = "http://127.0.0.1:1"};
+    assert_int_equal(ml_outbound_new(&opts, &outbound, &err), 0);
+    static const char *const allowed[] = {"https://y.b.test", "https://x.b.test",
+                                          "https://c.a.b.test:80", "https://*.b.test",
+                                          "https://*.test"};
+    static const char *const refused[] = {"https://b.test", "https://y.b.test:80",
+                                          "http://y.b.test", "https://*.c.test"};
+    for (size_t i = 0; i < ML_COUNT(allowed); i++)
+        assert_true(outbound->allows(outbound, allowed[i]));
+    for (size_t i = 0; i < ML_COUNT(refused); i++)
+        assert_false(outbound->allows(outbound, refused[i]));
+    struct told told = {.net = &f->net};
+    ask(outbound, &told, "GET", "https://y.b.test", "/", 5000, ML_STR(""));
+    ask(outbound, &told, "GET", "https://x.b.test", "/", 5000, ML_STR(""));
+    ML_AUTO(ml_buf_fini) struct ml_buf page = ML_BUF_INIT;
+    ml_metrics_write(metrics, &page);
+    assert_has(page.ptr, "{origin=\"https://*.b.test\",code=\"Network\"} 1\n");
+    assert_has(page.ptr, "{origin=\"https://x.b.test\",code=\"Network\"} 1\n");
+    free(told.answer);
+    ml_outbound_free(outbound);
+    ml_metrics_free(metrics);
+}
+
 static void test_outbound_too_large_is_refused(void **state)
 {
     struct served *f = *state;
@@ -459,6 +492,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_outbound_gives_the_answer),
         TEST(test_outbound_never_answered_is_a_timeout),
+        TEST(test_outbound_allows_origins_of_patterns),
         TEST(test_outbound_too_large_is_refused),
         TEST(test_outbound_answer_is_charged_to_the_script),
         TEST(test_outbound_follows_no_redirect),

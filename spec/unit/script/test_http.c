@@ -1,10 +1,13 @@
 /* The origins that a script declares: who has to allow them, and what no script may ask. */
 #include "script_world.h"
 
+#include "net/address.h"
+
 static bool allows_one(struct ml_outbound *outbound, const char *origin)
 {
     (void)outbound;
-    return strcmp(origin, "https://billing.example.com") == 0;
+    return ml_origin_covers("https://billing.example.com", origin) ||
+           ml_origin_covers(origin, "https://billing.example.com");
 }
 
 static struct ml_outbound one = {.allows = allows_one};
@@ -48,6 +51,8 @@ static void test_http_origin_has_to_be_allowed(void **state)
     expect(&w.services, "{ 'HTTPS://Billing.Example.com/' }", "");
     expect(&w.services, "{ 'https://billing.example.com', 'https://x.test' }",
            "may not ask https://x.test here");
+    expect(&w.services, "{ 'https://*.example.com' }", "");
+    expect(&w.services, "{ 'https://*.example.org' }", "may not ask https://*.example.org here");
     expect(NULL, "{ 'https://x.test' }", ""); /* moonloop check */
     w.services.outbound = NULL;
     world_close(&w);
@@ -65,6 +70,10 @@ static void test_http_origin_has_a_form(void **state)
         "{ 'https://' }",
         "{ 5 }",
         "{ 'https://a b' }",
+        "{ 'https://*' }",
+        "{ 'https://*.*.example.com' }",
+        "{ 'https://a.*.example.com' }",
+        "{ 'https://*a.example.com' }",
     };
     for (size_t i = 0; i < ML_COUNT(bad); i++)
         expect(NULL, bad[i], "http[1]: expected an origin, as in");
@@ -73,6 +82,19 @@ static void test_http_origin_has_a_form(void **state)
     expect(NULL,
            "(function() local t = {} for i = 1, 17 do t[i] = 'https://x' .. i end return t end)()",
            "http: 17 entries; at most 16");
+}
+
+static void test_http_pattern_is_of_names_below_two_labels(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "{ 'https://*.com' }",          "{ 'https://*.' }",
+        "{ 'https://*..example.com' }", "{ 'https://*.example.' }",
+        "{ 'https://*.254.169.254' }",  "{ 'http://*.com:80' }",
+    };
+    for (size_t i = 0; i < ML_COUNT(bad); i++)
+        expect(NULL, bad[i], "'*' stands for the first labels of a name, with at least two more");
+    expect(NULL, "{ 'https://*.monitoring.svc:9090' }", "");
 }
 
 static void test_http_metadata_address_is_never_allowed(void **state)
@@ -103,6 +125,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_http_origin_has_to_be_allowed),
         cmocka_unit_test(test_http_origin_has_a_form),
+        cmocka_unit_test(test_http_pattern_is_of_names_below_two_labels),
         cmocka_unit_test(test_http_metadata_address_is_never_allowed),
         cmocka_unit_test(test_http_without_a_declared_origin_asks_nobody),
     };
