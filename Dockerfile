@@ -12,7 +12,7 @@ RUN if [ -f /etc/apt/sources.list.d/debian.sources ]; then \
  && apt-get update -qq \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
       build-essential cmake ninja-build pkg-config dpkg-dev ca-certificates \
-      liblua5.4-dev libevent-dev libyaml-dev libssl-dev libzstd-dev \
+      liblua5.4-dev libevent-dev libyaml-dev libre2-dev libssl-dev libzstd-dev \
       libnghttp2-dev zlib1g-dev > /dev/null
 # Names are looked up by a thread of libcurl's in glibc, whose static library has the resolvers for
 # files and DNS built in. With c-ares each request in flight would cost 75 KB more.
