@@ -407,6 +407,53 @@ api.modules[9] = {
   },
 }
 
+api.modules[10] = {
+  name = "moonloop.regex", var = "regex",
+  {
+    name = "match", call = "regex.match(text, pattern)",
+    params = { { "text", "string" }, { "pattern", "string", "at most 1024 bytes" } },
+    returns = { { "...", "string|false?", "the groups, or all of the match when there are none" } },
+    doc = "The groups of the first match, or all of it when the pattern has none; `nil` when nothing matches. A group "
+      .. "that took no part is `false`.",
+  },
+  {
+    name = "find", call = "regex.find(text, pattern [, init])",
+    params = {
+      { "text", "string" }, { "pattern", "string" },
+      { "init?", "integer", "where the match may begin; below 0 from the end" },
+    },
+    returns = {
+      { "from", "integer?" }, { "to", "integer?" },
+      { "groups", "table<any, string|false>", "by number and by name" },
+    },
+    doc = "First and last place of the first match, and a table of its groups by number and by name: `groups[1]`, and "
+      .. "`groups.tag` for `(?P<tag>…)`.",
+  },
+  {
+    name = "gmatch", call = "regex.gmatch(text, pattern)",
+    params = { { "text", "string" }, { "pattern", "string" } },
+    returns = { { "next", "fun(): any" } },
+    doc = "For a loop over all matches: gives what `match` returns. An empty match that touches the one before it does "
+      .. "not count.",
+  },
+  {
+    name = "gsub", call = "regex.gsub(text, pattern, replacement [, max])",
+    params = {
+      { "text", "string" }, { "pattern", "string" }, { "replacement", "string|table|function" },
+      { "max?", "integer", "at most so many matches" },
+    },
+    returns = { { "text", "string" }, { "count", "integer" } },
+    doc = "The text with each match replaced, and how many: by a template with `$1`, `${name}`, `$0` for all of it and "
+      .. "`$$` for a dollar; by the value in a table for the first group; or by what a function returns for the groups "
+      .. "(`nil` or `false` keeps the match).",
+  },
+  {
+    name = "quote", call = "regex.quote(text)",
+    params = { { "text", "string" } }, returns = { { "pattern", "string" } },
+    doc = "The pattern that matches this text and nothing else.",
+  },
+}
+
 -- Types, in the order of the stub. `list`: the name under which fields.lua has the fields, or the values, for messages.
 -- A field: { name, type, doc }, and `example` for another first cell in the docs.
 local function type_of(entry)

@@ -40,7 +40,7 @@ fi
 check "cppcheck" cppcheck --quiet --std=c11 --language=c --enable=warning,portability,performance \
   --suppress=missingIncludeSystem --suppress=unusedFunction --suppress=varFuncNullUB \
   --suppress=normalCheckLevelMaxBranches --suppress=incorrectStringBooleanError --inline-suppr --error-exitcode=1 \
-  --suppressions-list=tools/cppcheck.txt -D_GNU_SOURCE -I host -j 2 host
+  --suppressions-list=tools/cppcheck.txt -D_GNU_SOURCE -I host -i host/codec/regex.cc -j 2 host
 check "layers" lua5.4 tools/check-layers.lua
 check "English" lua5.4 tools/check-english.lua
 check "raises" lua5.4 tools/check-raises.lua

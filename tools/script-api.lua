@@ -338,7 +338,7 @@ function sections.cjson(out)
 end
 
 
-for _, name in ipairs { "crypto", "base64", "quantity", "yaml", "labels" } do
+for _, name in ipairs { "crypto", "base64", "quantity", "yaml", "labels", "regex" } do
   sections[name] = function(out)
     head(out)
     function_rows(out, modules["moonloop." .. name])
@@ -392,7 +392,8 @@ end
 
 -- Letters of spec/fuzz/lua_grammar.h for types.
 local LETTERS = {
-  ["string|number"] = "s", ["string|moonloop.LabelSelector"] = "s", ["table<string, string>"] = "t",
+  ["string|number"] = "s", ["string|moonloop.LabelSelector"] = "s", ["string|table|function"] = "r",
+  ["table<string, string>"] = "t",
   any = "v", boolean = "v", integer = "i", number = "n", string = "s", table = "t", ["T[]"] = "t",
   ["moonloop.Beside"] = "t", ["moonloop.Date"] = "d", ["moonloop.Declaration"] = "T", ["moonloop.Kind"] = "k",
   ["moonloop.ListOptions"] = "q", ["moonloop.HttpRequest"] = "t", ["moonloop.Manifest"] = "o",
@@ -403,9 +404,10 @@ local LETTERS = {
 local function letters_of(entry)
   local letters, may_end = "", false
   for _, param in ipairs(entry.params) do
-    local _, is_optional = optional(param[1])
+    local name, is_optional = optional(param[1])
     local kind = param[2]
-    local letter = LETTERS[kind] or kind:find "^fun%(" and "f" or kind:find "^table<" and "t" or kind:find '^"' and "s"
+    local letter = name == "pattern" and "p" or LETTERS[kind] or kind:find "^fun%(" and "f"
+      or kind:find "^table<" and "t" or kind:find '^"' and "s"
     if not letter then
       error(("%s: the fuzzer knows no letter for %s: LETTERS in tools/script-api.lua"):format(entry.call, kind), 0)
     end
@@ -481,8 +483,8 @@ local function check_limits(known)
   end
   for name in pairs(rows) do
     local room = name:match "^moonloop%.(%w+)%." or "-"
-    local is_internal = ("amount calendar children conditions cron globals names natural result validation webhooks")
-      :find(room, 1, true)
+    local is_internal = ("amount calendar children conditions cron dialect globals names natural result validation "
+      .. "webhooks"):find(room, 1, true)
     if not (known[name] or is_internal or name:find "__" or name:find "%(%)$") then
       complain("%s has a row for %s, which lua/script_api.lua does not list", path, name)
     end
@@ -546,6 +548,7 @@ local files = {
   { "lua/moonloop/meta/quantity.lua", stub_file "moonloop.quantity" },
   { "lua/moonloop/meta/yaml.lua", stub_file "moonloop.yaml" },
   { "lua/moonloop/meta/labels.lua", stub_file "moonloop.labels" },
+  { "lua/moonloop/meta/regex.lua", stub_file "moonloop.regex" },
   { "spec/fuzz/lua_signatures.h", signatures_file() },
 }
 

@@ -196,6 +196,7 @@ ML_RAISES void script_push_host(lua_State *L)
     luaL_setfuncs(L, script_child_writes, 0);
     luaL_setfuncs(L, script_exact, 0);
     script_add_primitives(L);
+    luaL_setfuncs(L, script_regex, 0);
 }
 
 /* [-1, +0] Adds the kind on top to the declaration. */

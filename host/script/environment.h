@@ -44,6 +44,10 @@ ML_RAISES void script_open_string_methods(lua_State *L); /* after the last scrip
 /* [-0, +0] Adds the primitives of the library to the table on top. */
 ML_RAISES void script_add_primitives(lua_State *L);
 
+/* ---- regex.c ---- */
+
+extern const luaL_Reg script_regex[]; /* primitives of moonloop/regex.lua */
+
 /* ---- metric.c and http.c ---- */
 
 /* Each reads its field of the definition at `index` into the declaration. The second raises when

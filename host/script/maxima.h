@@ -15,6 +15,7 @@
 #define SCRIPT_PASSWORD_MAX      1024  /* characters of crypto.password */
 #define SCRIPT_RANDOM_MAX        65536 /* bytes of crypto.random */
 #define SCRIPT_SELECTOR_MAX      4096  /* bytes of a selector of labels.match */
+#define SCRIPT_REGEX_BYTES       (512 * 1024)  /* of a compiled pattern of moonloop.regex */
 #define SCRIPT_YAML_MAX          (1024 * 1024) /* bytes that yaml.decode reads */
 #define SCRIPT_ORIGIN_MAX        256           /* bytes of an origin in `http` */
 #define SCRIPT_URL_MAX           8192 /* bytes; the limit of proxies in front of an API server */

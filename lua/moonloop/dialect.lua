@@ -5,6 +5,16 @@
 local M = {}
 
 local DEPTH_MAX = 1000 -- of groups
+local SHOWN_MAX = 100
+
+-- Of a script's pattern. RE2 cannot be interrupted while it reads one: so many bytes take it up to 20 ms and 8 MiB, as
+-- what takes longer than its length tells counts for more.
+local WEIGHT_MAX, CLASS_WEIGHT, REPEAT_WEIGHT = 1024, 30, 10
+
+local function count(text, pattern)
+  return select(2, text:gsub(pattern, ""))
+end
+
 
 -- The place behind the class that begins at `at`, or behind the pattern when the class does not end.
 local function skip_class(pattern, at)
@@ -69,6 +79,21 @@ local function without_names(pattern)
 end
 
 
+--- Is the pattern of a script too long? In words, if so.
+---@param pattern string
+---@return string? why
+function M.too_long(pattern)
+  local weight = #pattern
+  if weight <= WEIGHT_MAX then
+    weight = weight + CLASS_WEIGHT * count(pattern, "\\[pP]") + REPEAT_WEIGHT * count(pattern, "{%d")
+  end
+  if weight > WEIGHT_MAX then
+    return ("too long: %d; at most %d bytes, where each \\p counts for %d more and each {…} for %d more: use several, "
+      .. "one after the other"):format(weight, WEIGHT_MAX, CLASS_WEIGHT, REPEAT_WEIGHT)
+  end
+end
+
+
 --- The expression as RE2 has to get it.
 ---@param pattern string in the syntax of Go's regexp
 ---@return string? plain without the names of groups; nil: it is no expression
@@ -81,6 +106,41 @@ function M.translate(pattern)
     return without_names(pattern)
   end
   return pattern, {}
+end
+
+
+-- Lua's classes, for those who know string.match.
+local CLASSES = {
+  a = "[[:alpha:]]", c = "[[:cntrl:]]", d = "\\d", g = "[[:graph:]]", l = "[[:lower:]]", p = "[[:punct:]]", s = "\\s",
+  u = "[[:upper:]]", w = "[[:alnum:]]", x = "[[:xdigit:]]", A = "[^[:alpha:]]", D = "\\D", S = "\\S",
+  W = "[^[:alnum:]]",
+}
+
+--- "'%d' is of Lua's patterns; here it is '\d'", for a pattern that has one of Lua's classes.
+---@param pattern string
+---@return string? hint
+function M.hint(pattern)
+  for letter in pattern:gmatch "%f[%%\\]%%(%a)" do
+    if CLASSES[letter] then
+      return ("'%%%s' is of Lua's patterns; here it is '%s'"):format(letter, CLASSES[letter])
+    end
+  end
+end
+
+
+--- Why a script cannot use the pattern, in words for its author.
+---@param pattern string
+---@param reason string Go's words
+---@param part string the part of it that is wrong; "": all
+---@return string why
+function M.problem(pattern, reason, part)
+  if not utf8.len(part) then
+    part = ""
+  elseif #part > SHOWN_MAX then
+    part = part:sub(1, utf8.offset(part, 0, SHOWN_MAX + 1) - 1) .. "…"
+  end
+  local hint = M.hint(pattern)
+  return reason .. (part ~= "" and (" at '%s'"):format(part) or "") .. (hint and "; " .. hint or "")
 end
 
 

@@ -10,6 +10,7 @@ return {
   ["moonloop.quantity"] = "parse format number compare add subtract multiply",
   ["moonloop.yaml"] = "encode decode",
   ["moonloop.labels"] = "match",
+  ["moonloop.regex"] = "match find gmatch gsub quote",
   kind = "apiVersion kind labels fields metadata_only",
   selection = "labels fields metadata_only",
   write = "adopt",

@@ -22,7 +22,7 @@ static const char driver[] =
     "local moonloop, cjson, time = require 'moonloop', require 'cjson', require 'moonloop.time'\n"
     "local crypto, base64 = require 'moonloop.crypto', require 'moonloop.base64'\n"
     "local quantity, yaml = require 'moonloop.quantity', require 'moonloop.yaml'\n"
-    "local labels = require 'moonloop.labels'\n"
+    "local labels, regex = require 'moonloop.labels', require 'moonloop.regex'\n"
     "local pcall, gsub, sort, setmetatable = pcall, string.gsub, table.sort, setmetatable\n"
     "local At, Pod = moonloop.kind('example.com/v1', 'At'), moonloop.kind('v1', 'Pod')\n"
     "local Secret, first = moonloop.kind('v1', 'Secret'), true\n"
@@ -39,7 +39,7 @@ static const char driver[] =
     "},\n"
     "    function(...) return ... end, function() error({}) end, function(a, b) return b end,\n"
     "    function(a, k) return k end, function() return true end, string, table, math, utf8,\n"
-    "    crypto, base64, quantity, yaml, labels\n"
+    "    crypto, base64, quantity, yaml, labels, regex\n"
     "end\n"
     "local function call() env.fuzz_keep(pcall(env.fuzz_call())) end\n"
     "local function drive(o, c)\n"
@@ -234,6 +234,8 @@ ML_RAISES static void push_string(lua_State *L)
                                           "Pod",
                                           "%s%d",
                                           "(%a+)-%f[%w].-",
+                                          "(?P<n>\\pL*)|(a|b)?$",
+                                          "${n}$1$$",
                                           "[",
                                           "__index",
                                           "\n2026-01-01T00:00:00.000Z error forged: x",

@@ -119,4 +119,9 @@ static const struct signature {
     {"yaml.encode", "v"},
     {"yaml.decode", "s"},
     {"labels.match", "s?t"},
+    {"regex.match", "sp"},
+    {"regex.find", "sp?i"},
+    {"regex.gmatch", "sp"},
+    {"regex.gsub", "spr?i"},
+    {"regex.quote", "s"},
 };

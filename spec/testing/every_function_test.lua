@@ -15,6 +15,7 @@ local OBJECTS = 30
 local ARGUMENTS = {
   any = "{ a = 1 }", boolean = "true", integer = "7", number = "1.5", string = '"x"', table = "{ a = 1 }",
   ["T[]"] = "{ 1, 2 }", ["string|number"] = '"10m"', ["string|moonloop.LabelSelector"] = '"a=b"',
+  ["string|table|function"] = '"y"',
   ["table<string, string>"] = '{ a = "b" }', ["moonloop.Beside"] = "{ status = { a = 1 } }",
   ["moonloop.Date"] = "{ year = 2026, month = 1, day = 2 }", ["moonloop.Kind"] = "ConfigMap",
   ["moonloop.ListOptions"] = "{ owned = true }",
@@ -79,6 +80,7 @@ local moonloop = require "moonloop"
 local time, cjson, crypto = require "moonloop.time", require "cjson", require "moonloop.crypto"
 local base64, quantity = require "moonloop.base64", require "moonloop.quantity"
 local yaml, labels = require "moonloop.yaml", require "moonloop.labels"
+local regex = require "moonloop.regex"
 local Widget = moonloop.kind("example.com/v1", "Widget")
 local ConfigMap, Secret = moonloop.kind("v1", "ConfigMap"), moonloop.kind("v1", "Secret")
 

@@ -50,6 +50,9 @@ static const char *const roots[][2] = {
     {"natural", "moonloop.natural"},
     {"yaml", "moonloop.yaml"},
     {"labels_module", "moonloop.labels"},
+    {"regex", "moonloop.regex"},
+    {"dialect", "moonloop.dialect"},
+    {"regex_gmatch", "moonloop.regex.gmatch()"},
     {"conditions", "moonloop.conditions"},
     {"variables", "moonloop.globals"},
     {"cjson", "cjson"},
@@ -78,8 +81,9 @@ static const char fill_roots[] =
     "roots.webhooks, roots.validation = require 'moonloop.webhooks', require "
     "'moonloop.validation'\n"
     "for _, name in ipairs { 'calendar', 'cron', 'crypto', 'base64', 'quantity', 'amount',\n"
-    "  'natural', 'yaml' } do roots[name] = require('moonloop.' .. name) end\n"
+    "  'natural', 'yaml', 'regex', 'dialect' } do roots[name] = require('moonloop.' .. name) end\n"
     "roots.labels_module = require 'moonloop.labels'\n"
+    "roots.regex_gmatch = roots.regex.gmatch('x', 'x')\n"
     "roots.conditions, roots.variables = require 'moonloop.conditions', require "
     "'moonloop.globals'\n"
     "roots.ctx, roots.text, roots.kind, roots.list = ctx, '', Pod, moonloop.array {}\n"
@@ -240,7 +244,8 @@ static const char largest[] =
     "local crypto, base64 = require 'moonloop.crypto', require 'moonloop.base64' "
     "local quantity, amount = require 'moonloop.quantity', require 'moonloop.amount' "
     "local natural, yaml = require 'moonloop.natural', require 'moonloop.yaml' "
-    "local labels = require 'moonloop.labels' "
+    "local labels, regex = require 'moonloop.labels', require 'moonloop.regex' "
+    "local dialect = require 'moonloop.dialect' "
     "local conditions, globals = require 'moonloop.conditions', require 'moonloop.globals' "
     "local S, T, D, K = ('a'):rep(1000000), {}, {}, {} "
     "for i = 1, 100000 do T[i] = i end for i = 1, 1000 do D['k' .. i] = S end "
@@ -482,6 +487,26 @@ static const struct {
      NULL},
     {"moonloop.yaml.__index", "while true do pcall(function() return yaml[S] end) end", NULL},
     {"moonloop.labels.__index", "while true do pcall(function() return labels[S] end) end", NULL},
+    {"moonloop.regex.__index", "while true do pcall(function() return regex[S] end) end", NULL},
+    {"moonloop.regex.match",
+     "local p = '(?:(a|b)?){300}x' local s = S:sub(1, 1740) while true do regex.match(s, p) end",
+     NULL},
+    {"moonloop.regex.match",
+     "local i = 0 while true do i = i + 1 pcall(regex.match, 'x', ('(?:a{0,1000})'):rep(44) .. i) "
+     "end",
+     NULL},
+    {"moonloop.regex.match",
+     "local i = 0 while true do i = i + 1 pcall(regex.match, 'x', '(?i)' .. ('\\\\PL'):rep(30) .. "
+     "i) end",
+     NULL},
+    {"moonloop.regex.find", "while true do regex.find(S:sub(1, 100000), '(?:x+y|a*)+', -5) end",
+     NULL},
+    {"moonloop.regex.gsub", "while true do regex.gsub(S:sub(1, 200000), 'a+b|a', '$0$0') end",
+     NULL},
+    {"moonloop.regex.gsub", "while true do regex.gsub(S:sub(1, 9999), '', S:sub(1, 9)) end", NULL},
+    {"moonloop.regex.gmatch()",
+     "for _ in regex.gmatch(S:sub(1, 200000), 'a+b|a') do end while true do end", NULL},
+    {"moonloop.regex.quote", "while true do regex.quote(('('):rep(1000000)) end", NULL},
     {"moonloop.crypto.password",
      "local all = {} for i = 0, 128 do all[i + 1] = string.char(i) end\n"
      "all = table.concat(all) while true do crypto.password(1024, all) end",

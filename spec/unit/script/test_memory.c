@@ -303,6 +303,53 @@ static void test_memory_of_work_spaces_stays_below_the_limit(void **state)
     world_close(&w);
 }
 
+/* Each place of the text is another state of RE2's, so an expression holds some 100 KiB. */
+#define REGEX_PRELUDE                                                                              \
+    "local regex = require 'moonloop.regex' local bits, seed = {}, 1\n"                            \
+    "for i = 1, 5000 do seed = (seed * 1103515245 + 12345) % 2147483648\n"                         \
+    "  bits[i] = seed >> 16 & 1 == 1 and 'a' or 'b' end\n"                                         \
+    "local text = table.concat(bits) "
+#define REGEX_LOOP(count)                                                                          \
+    "for i = 1, " count " do regex.match(text, '(?:a|b)*a(?:a|b){12}c' .. i) end"
+
+static size_t used_after(const char *body)
+{
+    struct world w;
+    struct told told;
+    world_open_file(&w, REGEX_PRELUDE, "nil", body, NULL);
+    world_start(&w, &told);
+    expect_outcome(&told, ML_OUTCOME_OK, "");
+    lua_gc(w.script->L, LUA_GCCOLLECT);
+    size_t used = ml_script_budget(w.script)->used;
+    world_close(&w);
+    return used;
+}
+
+static void test_memory_of_regular_expressions_is_charged_and_bounded(void **state)
+{
+    (void)state;
+    size_t without = used_after("regex.quote ''");
+    assert_in_range(used_after(REGEX_LOOP("3")) - without, 300 * 1024, MIB);
+    assert_in_range(used_after(REGEX_LOOP("300")) - without, MIB, 5 * MIB / 2);
+    size_t small = used_after("for i = 1, 300 do regex.match('x', 'x' .. i) end") - without;
+    assert_in_range(small, 64 * 1024, 256 * 1024); /* 64 of them */
+}
+
+static void test_memory_that_an_expression_needs_may_be_too_much(void **state)
+{
+    (void)state;
+    static const struct ml_script_limits limits = {.memory_max = 900 * 1024};
+    struct world w;
+    struct told told;
+    world_open_file(&w, REGEX_PRELUDE, "nil", REGEX_LOOP("30"), &limits);
+    for (int i = 0; i < 2; i++) {
+        world_start(&w, &told);
+        assert_int_equal(told.count, 1);
+        assert_non_null(strstr(told.message, "out of memory (limit 900 KiB)"));
+    }
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -317,6 +364,8 @@ int main(void)
         cmocka_unit_test(test_memory_of_yaml_being_read_is_charged),
         cmocka_unit_test(test_memory_of_yaml_is_charged_once),
         cmocka_unit_test(test_memory_of_work_spaces_stays_below_the_limit),
+        cmocka_unit_test(test_memory_of_regular_expressions_is_charged_and_bounded),
+        cmocka_unit_test(test_memory_that_an_expression_needs_may_be_too_much),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

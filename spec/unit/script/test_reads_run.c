@@ -49,6 +49,15 @@ static void expect(const char *body, const char *want)
     expect_of("", "nil", body, want, 0);
 }
 
+/* Though the compiled ones outlive the run. */
+static void test_run_with_regular_expressions_has_a_read_set(void **state)
+{
+    (void)state;
+    expect_of("local regex = require 'moonloop.regex' ", "nil",
+              "for i = 1, 100 do assert(regex.match(at.metadata.name .. i, i .. '$')) end", "reads",
+              0);
+}
+
 static void test_run_that_looks_at_the_cache_has_a_read_set(void **state)
 {
     (void)state;
@@ -356,6 +365,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_run_that_looks_at_the_cache_has_a_read_set),
+        cmocka_unit_test(test_run_with_regular_expressions_has_a_read_set),
         cmocka_unit_test(test_run_that_asked_the_server_has_none),
         cmocka_unit_test(test_run_of_which_a_write_was_refused_has_none),
         cmocka_unit_test(test_run_that_drew_random_numbers_has_none),

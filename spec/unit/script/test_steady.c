@@ -21,6 +21,7 @@ static const char prelude[] =
     "'moonloop.base64'\n"
     "local quantity, yaml, labels = require 'moonloop.quantity', require 'moonloop.yaml', require "
     "'moonloop.labels'\n"
+    "local regex = require 'moonloop.regex'\n"
     "local n, kept = 0, nil\n"
     "local function make(at) return { apiVersion = 'v1', kind = 'Pod',\n"
     "  metadata = { name = 'x-pod' }, spec = { text = 'x' .. n } } end\n";
