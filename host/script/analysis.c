@@ -6,6 +6,7 @@
 #include <lualib.h>
 
 #include "codec/json.h"
+#include "codec/regex.h"
 #include "script/internal.h"
 #include "script/library.h"
 #include "script/maxima.h"
@@ -28,6 +29,7 @@ struct ml_analysis {
     enum ml_analysis_state state;
     struct ml_script_files files; /* borrowed while the state is made */
     struct ml_json_reader reader; /* of a schema: an error of Lua must not lose it */
+    struct ml_regex *regex;       /* the last that was tried, for the same reason */
     struct wanted *kinds;
     size_t kind_count;
     struct ml_analysis_problem *problems;
@@ -225,6 +227,30 @@ ML_RAISES static int ask_for_kinds(lua_State *L)
     return lua_yield(L, 1);
 }
 
+/* [results, for a pause that has ended] */
+ML_RAISES static int give_results(lua_State *L ML_UNUSED, int status ML_UNUSED, lua_KContext count)
+{
+    return (int)count;
+}
+
+/* compile(plain) -> true | false, reason, the part that is wrong. It may take 20 ms, so the step
+ * ends here. */
+ML_RAISES static int compile_regex(lua_State *L)
+{
+    struct ml_analysis *self = analysis_of(L);
+    struct ml_str plain, part = {"", 0};
+    plain.ptr = luaL_checklstring(L, 1, &plain.len);
+    ml_regex_free(self->regex);
+    self->regex = ml_regex_new(plain, SCRIPT_REGEX_BYTES);
+    const char *reason = ml_regex_problem(self->regex, &part);
+    lua_settop(L, 0);
+    lua_pushboolean(L, !reason);
+    lua_pushstring(L, reason);
+    lua_pushlstring(L, part.ptr, part.len);
+    self->hooks += HOOKS_A_STEP;
+    return lua_yieldk(L, 0, 3, give_results);
+}
+
 /* Opens the libraries that lua/analysis needs, and leaves the coroutine on the stack. */
 ML_RAISES static int open_analysis(lua_State *L)
 {
@@ -252,7 +278,8 @@ ML_RAISES static int open_analysis(lua_State *L)
     lua_remove(self->work, -2);
     push_files(self->work, &self->files);
     lua_pushcfunction(self->work, ask_for_kinds);
-    self->arguments = 2;
+    lua_pushcfunction(self->work, compile_regex);
+    self->arguments = 3;
     return 1;
 }
 
@@ -290,6 +317,7 @@ void ml_analysis_free(struct ml_analysis *self)
     if (self->L)
         lua_close(self->L);
     ml_json_reader_fini(&self->reader);
+    ml_regex_free(self->regex);
     for (size_t i = 0; i < self->kind_count; i++) {
         free(self->kinds[i].group);
         free(self->kinds[i].version);

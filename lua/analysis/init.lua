@@ -12,6 +12,7 @@ local names = require "moonloop.names"
 local program_of = require "analysis.program"
 local api = require "analysis.api"
 local schemas = require "analysis.schemas"
+local regexes = require "analysis.regexes"
 local types_of = require "analysis.types"
 
 local M = {}
@@ -402,7 +403,7 @@ end
 
 -- Looks for names that do not exist. `kinds`: schema_of, as of schemas.root; missing = function(group, version, kind) →
 -- why there is no such kind, nil: there is, or it is not known.
-local function check(files, types, kinds)
+local function check(files, types, kinds, compile)
   local program = types.program
   types:know(kinds.schema_of)
   local self = setmetatable({
@@ -425,6 +426,7 @@ local function check(files, types, kinds)
     self:names(chunk)
   end
   declared.check(self)
+  regexes.check(self, compile)
   sort(self.problems, files)
   return self.problems
 end
@@ -458,10 +460,11 @@ end
 --- Looks for names that do not exist, for the host (host/script/analysis.c).
 --- @param files table as of kinds
 --- @param ask function of the kinds that the texts name; returns what documents.source takes
+--- @param compile function(pattern) → true; or false, reason, part: is it a regular expression?
 --- @return table problems list of { file =, line =, text = "x.lua:12: …" }, in the order of files and lines
-function M.run(files, ask)
+function M.run(files, ask, compile)
   local types = types_of.new(program_of.new(files))
-  return check(files, types, documents.source(ask(kinds_of(types))))
+  return check(files, types, documents.source(ask(kinds_of(types))), compile)
 end
 
 

@@ -545,3 +545,29 @@ describe("The scripts of this repository", function()
     end
   end)
 end)
+
+
+describe("patterns of moonloop.regex", function()
+  local REGEX = 'local regex = require "moonloop.regex" '
+  local MATCH = "5: regex.match(text, pattern): pattern: "
+  local GSUB = "5: regex.gsub(text, pattern, replacement [, max]): pattern: "
+
+  it("are found when they are none, and nothing is told of others", function()
+    for statement, expected in pairs {
+      ["regex.match(x, [[^(a]])"] = MATCH .. "missing closing ) at '^(a'",
+      ["regex.gsub(x, [[%d+]], '')"] = GSUB .. "'%d' is of Lua's patterns; here it is '\\d'; "
+        .. "for a percent sign itself write '[%]'",
+      ["local P = '[b-a]' regex.match(x, P)"] = MATCH .. "invalid character class range at 'b-a'",
+      ["regex.match(x, ('a'):rep(9) .. '(')"] = false, ["regex.match('(', x)"] = false,
+      ["regex.match(x, [[^(?P<n>\\d+)%2F[%]d$]])"] = false,
+    } do
+      local found = problems(controller("local x = db.metadata.name " .. statement, REGEX))
+      assert.same({ expected or nil }, found, statement)
+    end
+  end)
+
+  it("are all looked at", function()
+    local calls = ("regex.match('', '((?:a{0,1000}){1}(?:b{0,1000}){1}')\n"):rep(300)
+    assert.equal(300, #problems(controller(calls, REGEX)))
+  end)
+end)

@@ -1,5 +1,6 @@
 -- The analysis of the names in scripts, for specs.
 local analysis = require "analysis"
+local host = require "cluster.host"
 local schemas = require "cluster.analysis.schemas"
 
 local M = {}
@@ -11,7 +12,7 @@ function M.check(options)
   return analysis.run(options.files, function(kinds)
     local answer = schemas.answer { kinds = kinds, manifests = options.manifests }
     return answer.documents, answer.known
-  end)
+  end, host.regex.compile)
 end
 
 

@@ -66,6 +66,15 @@ static void test_analysis_finds_names_that_do_not_exist(void **state)
     assert_problem("", NULL, NULL);
 }
 
+static void test_analysis_compiles_patterns(void **state)
+{
+    (void)state;
+    assert_problem("local regex = require 'moonloop.regex'\nreturn regex.match('x', '[a-z')", NULL,
+                   "x.lua:2: regex.match(text, pattern): pattern: missing closing ] at '[a-z'");
+    assert_problem("local regex = require 'moonloop.regex'\nreturn regex.match('x', '[a-z]')", NULL,
+                   NULL);
+}
+
 static void test_analysis_asks_for_the_kinds_that_a_text_names(void **state)
 {
     (void)state;
@@ -180,6 +189,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_analysis_finds_names_that_do_not_exist),
+        cmocka_unit_test(test_analysis_compiles_patterns),
         cmocka_unit_test(test_analysis_asks_for_the_kinds_that_a_text_names),
         cmocka_unit_test(test_analysis_survives_any_schema),
         cmocka_unit_test(test_analysis_works_in_steps),
