@@ -9,7 +9,7 @@ MAKEFLAGS += --no-print-directory
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build asan hostlua demo run test distros faults attacks stress mutants e2e conformance conformance-suite controller-runtime operators lint bench fuzz kinds yaml-table cron-instants script-api house deploy-manifests install uninstall deploy deploy-scripts undeploy docker-build format clean
+.PHONY: help deps build asan hostlua demo run test distros faults attacks stress mutants e2e conformance conformance-suite controller-runtime operators lint bench fuzz kinds yaml-table cron-instants regex-matches script-api house deploy-manifests install uninstall deploy deploy-scripts undeploy docker-build format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -117,6 +117,9 @@ yaml-table: ## write the answers of kubectl's YAML reader into spec/unit/codec/y
 
 cron-instants: ## write the instants of Kubernetes' schedule reader into cluster/spec/apiserver/cron_instants.txt (needs Go)
 	@cd tools/cron && CGO_ENABLED=0 GOTOOLCHAIN=local go run -trimpath -buildvcs=false . ../../cluster/spec/apiserver/cron_instants.txt
+
+regex-matches: ## write the answers of Go's regexp into spec/lua/regex_matches.tsv (needs Go)
+	@cd tools/regex && CGO_ENABLED=0 GOTOOLCHAIN=local go run -trimpath -buildvcs=false . ../../spec/lua/regex_matches.tsv
 
 install: ## install the CRDs into the cluster
 	$(KUBECTL) apply -f crds

@@ -168,3 +168,46 @@ describe("an expression that is wrong", function()
     end
   end)
 end)
+
+
+describe("regex and Go's regexp", function()
+  -- "pattern<TAB>text<TAB>from-to<TAB>groups<TAB>replaced" of one case, as tools/regex/main.go writes it.
+  local ANSWER = [[
+    local function answer(pattern, text)
+      local from, to, first = regex.find(text, pattern)
+      local list = {}
+      regex.gsub(text, pattern, function(...)
+        for index = 1, first[1] == nil and 0 or select("#", ...) do
+          list[#list + 1] = ((select(index, ...)) or "-") .. ","
+        end
+        list[#list + 1] = ";"
+      end)
+      local replaced = regex.gsub(text, pattern, first and first[1] ~= nil and "<$0|$1>" or "<$0>")
+      return table.concat({ pattern, text, from and from .. "-" .. to or "none", table.concat(list), replaced }, "\t")
+    end
+    local out = {}
+    for index, case in ipairs(CASES) do out[index] = answer(case[1], case[2]) end
+    return table.concat(out, "\n")
+  ]]
+
+  it("find the same in the same", function()
+    local lines, cases = {}, {}
+    for line in io.lines "spec/lua/regex_matches.tsv" do
+      local pattern, text = line:match "^([^\t]*)\t([^\t]*)"
+      lines[#lines + 1], cases[#cases + 1] = line, ("{ %q, %q },"):format(pattern, text)
+    end
+    assert.equal(400, #lines)
+    local count = 0
+    local function run_some(first)
+      local some = table.concat(cases, "", first, first + 49)
+      for line in (run("local CASES = {" .. some .. "} " .. ANSWER) .. "\n"):gmatch "(.-)\n" do
+        count = count + 1
+        assert.equal(lines[count], line)
+      end
+    end
+    for first = 1, #cases, 50 do
+      run_some(first)
+    end
+    assert.equal(#lines, count)
+  end)
+end)

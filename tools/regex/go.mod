@@ -1,0 +1,3 @@
+module moonloop/tools/regex
+
+go 1.26
