@@ -251,12 +251,19 @@ end
 -- Each of these functions returns the first instant, from `instant` on, that fits its field. It returns true as well if
 -- the next larger unit began: then all fields have to be checked again.
 
+-- The day of the next month with the same number; behind that month where it has none.
+local function next_month(clock, instant)
+  local year, month, date = clock:date(instant)
+  local day = calendar.day_of(month == 12 and year + 1 or year, month % 12 + 1, 1) + date - 1
+  return clock:instant(day, clock:local_seconds(instant) % DAY)
+end
+
+
+-- Where clocks skip midnight of the first of a month, it begins in the last hour of the month before.
 local function fit_month(clock, schedule, instant)
   local year, month = clock:date(instant)
   while not schedule.month[month] do
-    instant = clock:truncate(instant, clock:instant(calendar.day_of(year, month, 1), 0))
-    local day = calendar.day_of(month == 12 and year + 1 or year, month % 12 + 1, 1)
-    instant = clock:instant(day, clock:local_seconds(instant) % DAY)
+    instant = next_month(clock, clock:truncate(instant, clock:instant(calendar.day_of(year, month, 1), 0)))
     year, month = clock:date(instant)
     if month == 1 then
       return instant, true
