@@ -27,7 +27,7 @@ packages() {
       libcurl4-openssl-dev libevent-dev libyaml-dev libssl-dev libzstd-dev libre2-dev zlib1g-dev ;;
     lua) printf '%s\n' lua5.4 ;;
     test) printf '%s\n' libcmocka-dev lua5.4 lua-busted lua-socket lua-sec lua-cjson nghttp2-server openssl curl \
-      kubernetes-client:kubectl iproute2 procps ca-certificates ;;
+      kubernetes-client:kubectl iproute2 procps ca-certificates tzdata ;;
     lint) printf '%s\n' lua5.4 lua-check clang-format cppcheck shellcheck ;;
     e2e) printf '%s\n' python3-venv openssl curl iproute2 procps ca-certificates ;;
     kubernetes) printf '%s\n' bind9-dnsutils netcat-openbsd ;;

@@ -482,9 +482,9 @@ local function check_limits(known)
     end
   end
   for name in pairs(rows) do
-    local room = name:match "^moonloop%.(%w+)%." or "-"
+    local room = name:match "^moonloop%.([%w_]+)%." or "-"
     local is_internal = ("amount calendar children conditions cron dialect globals names natural result validation "
-      .. "webhooks"):find(room, 1, true)
+      .. "webhooks zone zone_rule"):find(room, 1, true)
     if not (known[name] or is_internal or name:find "__" or name:find "%(%)$") then
       complain("%s has a row for %s, which lua/script_api.lua does not list", path, name)
     end

@@ -16,17 +16,7 @@ M.days = gregorian.day_of
 
 
 --- The date of a day. @return integer year, integer month, integer day
-function M.date(days)
-  days = days + 719468
-  local era = days // 146097
-  local day_of_era = days - era * 146097
-  local year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36524 - day_of_era // 146096) // 365
-  local day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
-  local shifted = (5 * day_of_year + 2) // 153
-  local month = shifted < 10 and shifted + 3 or shifted - 9
-  local year = year_of_era + era * 400 + (month <= 2 and 1 or 0)
-  return year, month, day_of_year - (153 * shifted + 2) // 5 + 1
-end
+M.date = gregorian.date_of
 
 
 --- Date and time of an instant.

@@ -5,7 +5,8 @@ local controller = require "cluster.controllers.controller"
 local cron = require "cluster.apiserver.schedule.cron"
 local host = require "cluster.host"
 local instant = require "cluster.apiserver.instant"
-local zone = require "cluster.apiserver.schedule.zone"
+local zone = require "moonloop.zone"
+local zones = require "cluster.zones"
 
 local M = {}
 
@@ -162,7 +163,7 @@ end
 
 -- An instant in a zone, as RFC 3339.
 local function time_text(time, where)
-  local offset = zone.offset(where, time)
+  local offset = zone.at(where, time)
   if offset == 0 then
     return instant.write(time)
   end
@@ -204,7 +205,7 @@ end
 
 -- Starts a Job if it is time for one.
 local function run(api, object, status, jobs, now)
-  local where, spec = zone.find(object.spec.timeZone or ""), object.spec
+  local where, spec = zones.find(object.spec.timeZone or "UTC"), object.spec
   local schedule = cron.parse(spec.schedule)
   if not where or not schedule then
     api.event(object, "Warning", where and "UnparseableSchedule" or "UnknownTimeZone",

@@ -26,23 +26,20 @@ function M.day_of(year, month, date)
 end
 
 
---- The date of a day.
+--- The date of a day. Counts eras of 400 years, whose years begin in March.
 ---@return integer year
 ---@return integer month from 1
 ---@return integer date from 1
 function M.date_of(day)
-  local year = 1970 + day // 366
-  while M.day_of(year + 1, 1, 1) <= day do
-    year = year + 1
-  end
-  while M.day_of(year, 1, 1) > day do
-    year = year - 1
-  end
-  local date, month = day - M.day_of(year, 1, 1) + 1, 1
-  while date > M.days_in_month(year, month) do
-    date, month = date - M.days_in_month(year, month), month + 1
-  end
-  return year, month, date
+  local since = day + 719468
+  local era = since // 146097
+  local day_of_era = since % 146097
+  local year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36524 - day_of_era // 146096) // 365
+  local day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+  local march_month = (5 * day_of_year + 2) // 153
+  local month = march_month < 10 and march_month + 3 or march_month - 9
+  local year = year_of_era + era * 400 + (month <= 2 and 1 or 0)
+  return year, month, day_of_year - (153 * march_month + 2) // 5 + 1
 end
 
 

@@ -201,14 +201,14 @@ local function is_day(schedule, date, weekday)
 end
 
 
--- Instants as the clocks of a zone show them, as Go's package time has it. `zone` nil: UTC.
+-- Instants as the clocks of a zone show them, as Go's package time has it. `offset` nil: UTC.
 local Clock = {}
 Clock.__index = Clock
 
 
 -- The time that the clocks show at an instant, as seconds since 1970.
 function Clock:local_seconds(instant)
-  return instant + (self.zone and self.zone.offset(instant) or 0)
+  return instant + (self.offset and self.offset(instant) or 0)
 end
 
 
@@ -231,10 +231,10 @@ end
 -- comes twice; if the clocks leave it out, an instant close to their change.
 function Clock:instant(day, seconds)
   local local_seconds = day * DAY + seconds
-  if not self.zone then
+  if not self.offset then
     return local_seconds
   end
-  return local_seconds - self.zone.offset(local_seconds - self.zone.offset(local_seconds))
+  return local_seconds - self.offset(local_seconds - self.offset(local_seconds))
 end
 
 
@@ -338,14 +338,14 @@ local FITS = { fit_month, fit_day, fit_hour, fit_minute, fit_second }
 --- twice, when clocks go back, is two instants, and a time that clocks leave out is none.
 ---@param schedule table as M.parse returns it
 ---@param after integer seconds since 1970
----@param zone? table that its times are meant in: offset(instant), as of schedule/zone.lua; nil: UTC
+---@param offset? fun(instant: integer): integer of the zone that its times are meant in, east of UTC; nil: UTC
 ---@param years integer how far to look
 ---@return integer? seconds since 1970; nil when there is none within those years
-function M.next(schedule, after, zone, years)
+function M.next(schedule, after, offset, years)
   if schedule.every then
     return after + schedule.every
   end
-  local clock, instant, i = setmetatable({ zone = zone }, Clock), after + 1, 1
+  local clock, instant, i = setmetatable({ offset = offset }, Clock), after + 1, 1
   local last = clock:date(instant) + years
   while i <= #FITS do
     local again

@@ -11,7 +11,7 @@ local pod_defaults = require "cluster.apiserver.resources.pod.defaults"
 local text = require "cluster.apiserver.tables.text"
 local warnings = require "cluster.apiserver.resources.pod.warnings"
 local workload = require "cluster.apiserver.resources.workload"
-local zone = require "cluster.apiserver.schedule.zone"
+local zones = require "cluster.zones"
 
 -- Jobs are called after their CronJob, with eleven characters more.
 local NAME_MAX = 52
@@ -60,7 +60,7 @@ local function check_zone(name, errors)
     errors[#errors + 1] = field.invalid(path, name,
       "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones")
   end
-  if name ~= "Local" and not zone.find(name) then
+  if name ~= "Local" and not zones.find(name) then
     errors[#errors + 1] = field.invalid(path, name, "unknown time zone " .. name)
   end
 end

@@ -3,7 +3,8 @@
 ---
 --- Rules and wordings: github.com/robfig/cron/v3 (ParseStandard), which Kubernetes reads them with.
 local cron = require "moonloop.cron"
-local zone = require "cluster.apiserver.schedule.zone"
+local zone = require "moonloop.zone"
+local zones = require "cluster.zones"
 
 local M = {}
 
@@ -20,7 +21,7 @@ local function take_zone(text)
   if not name then
     return nil, "invalid schedule format: runtime error: slice bounds out of range [:-1]"
   end
-  local found = zone.find(name)
+  local found = zones.find(name == "" and "UTC" or name)
   if not found then
     return nil, ("provided bad location %s: unknown time zone %s"):format(name, name)
   end
@@ -47,13 +48,11 @@ end
 ---
 --- @param schedule table as M.parse returns it
 --- @param after integer seconds since 1970
---- @param where table|nil the zone its times are meant in, as zone.find returns it; nil: UTC
+--- @param where table|nil the zone its times are meant in, as cluster/zones.lua finds it; nil: UTC
 --- @return integer|nil seconds since 1970; nil when there is none within five years
 function M.next(schedule, after, where)
   where = schedule.zone or where
-  return cron.next(schedule, after, where and {
-    offset = function(instant) return zone.offset(where, instant) end,
-  }, YEARS)
+  return cron.next(schedule, after, where and function(instant) return zone.at(where, instant) end, YEARS)
 end
 
 

@@ -175,6 +175,8 @@ describe("cel", function()
     gives {
       ["timestamp('2024-12-31T23:30:05.007Z').getFullYear()"] = 2024,
       ["timestamp('2024-12-31T23:30:05.007Z').getFullYear('+01:00')"] = 2025,
+      ["timestamp('2024-12-31T23:30:05.007Z').getFullYear('Europe/Berlin')"] = 2025,
+      ["timestamp('2050-07-01T00:00:00Z').getHours('America/New_York')"] = 20,
       ["timestamp('2024-12-31T23:30:05.007Z').getMonth()"] = 11,
       ["timestamp('2024-12-31T23:30:05.007Z').getDate()"] = 31,
       ["timestamp('2024-12-31T23:30:05.007Z').getDayOfMonth()"] = 30,

@@ -191,31 +191,6 @@ describe("the estimate of costs", function()
 end)
 
 
-describe("the rule of a time zone", function()
-  local rules = require "cluster.cel.zone_rules"
-  local calendar = require "cluster.cel.calendar"
-
-  local function offset(rule, instant)
-    return rules.read(rule)((calendar.read(instant)))
-  end
-
-  it("tells summer from winter", function()
-    local berlin, sydney = "CET-1CEST,M3.5.0,M10.5.0/3", "AEST-10AEDT,M10.1.0,M4.1.0/3"
-    assert.equal(3600, offset(berlin, "2050-03-27T00:59:59Z"))
-    assert.equal(7200, offset(berlin, "2050-03-27T01:00:00Z"))
-    assert.equal(7200, offset(berlin, "2050-10-30T00:59:59Z"))
-    assert.equal(3600, offset(berlin, "2050-10-30T01:00:00Z"))
-    assert.equal(39600, offset(sydney, "2050-01-01T00:00:00Z"))
-    assert.equal(36000, offset(sydney, "2050-07-01T00:00:00Z"))
-    assert.equal(-18000, offset("EST5", "2050-07-01T00:00:00Z"))
-    assert.equal(19800, offset("<+0530>-5:30", "2050-07-01T00:00:00Z"))
-    assert.equal(-14400, offset("EST5EDT,J60,J300", "2048-03-01T12:00:00Z"))
-    assert.is_nil(rules.read "")
-    assert.is_nil(rules.read "nonsense")
-  end)
-end)
-
-
 describe("a constant that cannot be made", function()
   it("is told when the expression is compiled", function()
     for text, message in pairs {

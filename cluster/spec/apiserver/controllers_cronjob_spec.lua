@@ -3,7 +3,7 @@ local cron = require "cluster.apiserver.schedule.cron"
 local instant = require "cluster.apiserver.instant"
 local testcluster = require "testcluster"
 local testserver = require "testserver"
-local zone = require "cluster.apiserver.schedule.zone"
+local zones = require "cluster.zones"
 
 local CRONJOBS = "/apis/batch/v1/namespaces/default/cronjobs"
 local JOBS = "/apis/batch/v1/namespaces/default/jobs"
@@ -14,7 +14,7 @@ describe("A schedule", function()
   local function times(text, count, where)
     local schedule, time, list = assert(cron.parse(text)), MIDNIGHT, {}
     for i = 1, count do
-      time = cron.next(schedule, time, where and zone.find(where))
+      time = cron.next(schedule, time, where and zones.find(where))
       list[i] = os.date("!%m-%d %H:%M:%S", time)
     end
     return list
@@ -35,7 +35,7 @@ describe("A schedule", function()
     for line in io.lines "cluster/spec/apiserver/cron_instants.txt" do
       local name, from, expression = line:match "^= (%S+) (%S+) (.*)$"
       if name then
-        where, text, schedule = assert(zone.find(name), name), line, assert(cron.parse(expression), line)
+        where, text, schedule = assert(zones.find(name), name), line, assert(cron.parse(expression), line)
         at, cases = assert(instant.read(from)), cases + 1
       elseif line == "> the library does not return" then
         assert.is_true((cron.next(schedule, at, where) or math.huge) > at, text)
@@ -57,7 +57,7 @@ describe("A schedule", function()
 
   it("is meant in its zone", function()
     assert.same({ "01-01 03:00:00" }, times("0 3 * * *", 1, "UTC"))
-    if zone.find "Asia/Tokyo" then
+    if zones.find "Asia/Tokyo" then
       assert.same({ "01-01 18:00:00" }, times("0 3 * * *", 1, "Asia/Tokyo"))
     end
   end)

@@ -43,6 +43,8 @@ static const char *const roots[][2] = {
     {"validation", "moonloop.validation"},
     {"calendar", "moonloop.calendar"},
     {"cron", "moonloop.cron"},
+    {"zone", "moonloop.zone"},
+    {"zone_rule", "moonloop.zone_rule"},
     {"crypto", "moonloop.crypto"},
     {"base64", "moonloop.base64"},
     {"quantity", "moonloop.quantity"},
@@ -81,7 +83,8 @@ static const char fill_roots[] =
     "roots.webhooks, roots.validation = require 'moonloop.webhooks', require "
     "'moonloop.validation'\n"
     "for _, name in ipairs { 'calendar', 'cron', 'crypto', 'base64', 'quantity', 'amount',\n"
-    "  'natural', 'yaml', 'regex', 'dialect' } do roots[name] = require('moonloop.' .. name) end\n"
+    "  'natural', 'yaml', 'regex', 'dialect', 'zone', 'zone_rule' } do\n"
+    "  roots[name] = require('moonloop.' .. name) end\n"
     "roots.labels_module = require 'moonloop.labels'\n"
     "roots.regex_gmatch = roots.regex.gmatch('x', 'x')\n"
     "roots.conditions, roots.variables = require 'moonloop.conditions', require "
@@ -241,6 +244,7 @@ static const char largest[] =
     "require 'moonloop.result' local children = require 'moonloop.children' "
     "local webhooks, validation = require 'moonloop.webhooks', require 'moonloop.validation' "
     "local calendar, cron = require 'moonloop.calendar', require 'moonloop.cron' "
+    "local zone, zone_rule = require 'moonloop.zone', require 'moonloop.zone_rule' "
     "local crypto, base64 = require 'moonloop.crypto', require 'moonloop.base64' "
     "local quantity, amount = require 'moonloop.quantity', require 'moonloop.amount' "
     "local natural, yaml = require 'moonloop.natural', require 'moonloop.yaml' "
