@@ -40,8 +40,15 @@ RUN PKG_CONFIG_PATH=/opt/curl/lib/pkgconfig cmake -S /src -B /build -G Ninja \
  && cmake --build /build --target moonloop_cli > /build/log 2>&1 || { cat /build/log; exit 1; } \
  && strip /build/moonloop && /build/moonloop version
 
+# Zones for scripts (docs/decisions/0043), without second copies of them; links stay links.
+FROM debian:bookworm-slim AS zones
+RUN apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends tzdata > /dev/null \
+ && rm -rf /usr/share/zoneinfo/posix /usr/share/zoneinfo/right /usr/share/zoneinfo/localtime \
+      /usr/share/zoneinfo/*.tab /usr/share/zoneinfo/tzdata.zi /usr/share/zoneinfo/leap*
+
 FROM scratch
 COPY --from=build /build/moonloop /moonloop
+COPY --from=zones /usr/share/zoneinfo /usr/share/zoneinfo
 # Whom ctx.http trusts without --http-ca-file. The API server has an authority of its own.
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 USER 65532:65532

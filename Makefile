@@ -115,8 +115,9 @@ kinds: ## write cluster/kinds from the Go modules of Kubernetes (needs Go)
 yaml-table: ## write the answers of kubectl's YAML reader into spec/unit/codec/yaml.txt (needs Go)
 	@cd tools/yaml && CGO_ENABLED=0 GOTOOLCHAIN=local go run -trimpath -buildvcs=false . ../../spec/unit/codec/yaml.txt
 
-cron-instants: ## write the instants of Kubernetes' schedule reader into cluster/spec/apiserver/cron_instants.txt (needs Go)
-	@cd tools/cron && CGO_ENABLED=0 GOTOOLCHAIN=local go run -trimpath -buildvcs=false . ../../cluster/spec/apiserver/cron_instants.txt
+cron-instants: ## write the instants of Kubernetes' schedule reader and of Go's zones into cron_instants.txt and zone_instants.txt (needs Go)
+	@cd tools/cron && CGO_ENABLED=0 GOTOOLCHAIN=local go run -trimpath -buildvcs=false . ../../cluster/spec/apiserver/cron_instants.txt \
+		../../spec/lua/zone_instants.txt
 
 regex-matches: ## write the answers of Go's regexp into spec/lua/regex_matches.tsv (needs Go)
 	@cd tools/regex && CGO_ENABLED=0 GOTOOLCHAIN=local go run -trimpath -buildvcs=false . ../../spec/lua/regex_matches.tsv

@@ -14,6 +14,7 @@
 -- of its arguments (spec/fuzz/lua_grammar.h).
 local OBJECT = { "object", "moonloop.Object?", "as the server has it" }
 local NAMESPACE = { "namespace?", "string", "that of the reconciled object when left out" }
+local ZONE = { "zone?", "string", '"Europe/Berlin"; UTC when left out' }
 local BESIDE = { "beside?", "moonloop.Beside", "status and conditions to write with it" }
 
 local api = { modules = {}, types = {}, test_modules = {} }
@@ -242,10 +243,10 @@ api.modules[3] = {
     doc = "Seconds of an RFC 3339 instant, or `nil, why`.",
   },
   {
-    name = "format", call = "time.format(seconds)",
-    params = { { "seconds", "number", "since 1970, in the years 1 to 9999; a fraction is cut off" } },
+    name = "format", call = "time.format(seconds [, zone])",
+    params = { { "seconds", "number", "since 1970, in the years 1 to 9999; a fraction is cut off" }, ZONE },
     returns = { { "text", "string" } },
-    doc = "RFC 3339 in UTC, whole seconds, as the fields of Kubernetes need it.",
+    doc = "RFC 3339, whole seconds: in UTC, as the fields of Kubernetes need it, or with the offset of a zone.",
   },
   {
     name = "duration", call = "time.duration(text)",
@@ -254,12 +255,40 @@ api.modules[3] = {
     doc = 'Seconds of `"5m30s"` (`h`, `m`, `s`, `ms`), or `nil, why`.',
   },
   {
-    name = "cron", call = "time.cron(expression, after)",
-    params = { { "expression", "string", '"0 3 * * mon-fri"' }, { "after", "number", "seconds since 1970" } },
+    name = "zone", call = "time.zone(name)",
+    params = { { "name", "string", "of the IANA database" } },
+    returns = { { "zone", "string?" }, { "why", "string?" } },
+    doc = 'The name of a [time zone](#time-zones), which the functions beside this take: `time.zone "Europe/Berlin"`. '
+      .. "`nil, why` when there is none.",
+  },
+  {
+    name = "fields", call = "time.fields(seconds [, zone])",
+    params = { { "seconds", "number", "since 1970, in the years 1 to 9999; a fraction is cut off" }, ZONE },
+    returns = { { "date", "moonloop.LocalDate" } },
+    doc = "The fields that the clocks of a zone show: `year`, `month`, `day`, `hour`, `min`, `sec`; `weekday`, where 0 "
+      .. 'is Sunday; `offset` in seconds east of UTC, and its `abbreviation` (`"CEST"`); `later` for the second of a '
+      .. "time that comes twice.",
+  },
+  {
+    name = "instant", call = "time.instant({LocalDate}, zone)",
+    params = { { "date", "moonloop.LocalDate" }, { "zone", "string", '"Europe/Berlin"' } },
+    returns = { { "seconds", "integer?" }, { "how", "string?", '"repeated" or "skipped"; why there are no seconds' } },
+    doc = "Seconds since 1970 at which the clocks of a zone show a date and time, or `nil, why`. Its fields are those "
+      .. "of `time.utc`. [A time that comes twice or not at all](#time-zones) has a second result.",
+  },
+  {
+    name = "cron", call = "time.cron(expression, after [, zone])",
+    params = { { "expression", "string", '"0 3 * * mon-fri"' }, { "after", "number", "seconds since 1970" }, ZONE },
     returns = { { "seconds", "integer?" }, { "why", "string?" } },
-    doc = 'The first instant after `after` that a cron expression names, in UTC: five fields with names, ranges, lists '
-      .. 'and steps (`"*/15 9-17 * * mon-fri"`; 0 and 7 are Sunday), or `@hourly`, `@daily`, `@weekly`, `@monthly`, '
-      .. "`@yearly`. `nil, why` for a text that is no expression, and for an expression that never comes.",
+    doc = "The first instant after `after` that a cron expression names, in UTC or in a zone: five fields with names, "
+      .. 'ranges, lists and steps (`"*/15 9-17 * * mon-fri"`; 0 and 7 are Sunday), or `@hourly`, `@daily`, `@weekly`, '
+      .. "`@monthly`, `@yearly`. `nil, why` for a text that is no expression, and for an expression that never comes.",
+  },
+  {
+    name = "cron_before", call = "time.cron_before(expression, before [, zone])",
+    params = { { "expression", "string", '"0 3 * * mon-fri"' }, { "before", "number", "seconds since 1970" }, ZONE },
+    returns = { { "seconds", "integer?" }, { "why", "string?" } },
+    doc = "The last instant before `before` that a cron expression names.",
   },
 }
 
@@ -856,6 +885,22 @@ type_of {
   { "hour?", "integer|string" },
   { "min?", "integer|string" },
   { "sec?", "integer|string" },
+}
+
+type_of {
+  name = "LocalDate", module = "moonloop.time",
+  doc = "A date and time as the clocks of a zone show it. time.fields sets all fields; time.instant reads those of "
+    .. "moonloop.Date and `later`.",
+  { "year", "integer|string" },
+  { "month", "integer|string" },
+  { "day", "integer|string" },
+  { "hour?", "integer|string" },
+  { "min?", "integer|string" },
+  { "sec?", "integer|string" },
+  { "later?", "boolean", "the second of a time that comes twice" },
+  { "weekday?", "integer", "0 is Sunday" },
+  { "offset?", "integer", "seconds east of UTC" },
+  { "abbreviation?", "string", '"CEST"' },
 }
 
 -- The functions of Lua's own library that a script has. `more`: those that exist only where Lua was built with them.

@@ -395,7 +395,8 @@ local LETTERS = {
   ["string|number"] = "s", ["string|moonloop.LabelSelector"] = "s", ["string|table|function"] = "r",
   ["table<string, string>"] = "t",
   any = "v", boolean = "v", integer = "i", number = "n", string = "s", table = "t", ["T[]"] = "t",
-  ["moonloop.Beside"] = "t", ["moonloop.Date"] = "d", ["moonloop.Declaration"] = "T", ["moonloop.Kind"] = "k",
+  ["moonloop.Beside"] = "t", ["moonloop.Date"] = "d", ["moonloop.LocalDate"] = "d", ["moonloop.Declaration"] = "T",
+  ["moonloop.Kind"] = "k",
   ["moonloop.ListOptions"] = "q", ["moonloop.HttpRequest"] = "t", ["moonloop.Manifest"] = "o",
   ["moonloop.Object"] = "o",
   ["moonloop.Selection"] = "e", ["moonloop.When"] = "w", ["moonloop.WriteOptions"] = "t",
@@ -484,7 +485,7 @@ local function check_limits(known)
   for name in pairs(rows) do
     local room = name:match "^moonloop%.([%w_]+)%." or "-"
     local is_internal = ("amount calendar children conditions cron dialect globals names natural result validation "
-      .. "webhooks zone zone_rule"):find(room, 1, true)
+      .. "webhooks zone zone_rule zones"):find(room, 1, true)
     if not (known[name] or is_internal or name:find "__" or name:find "%(%)$") then
       complain("%s has a row for %s, which lua/script_api.lua does not list", path, name)
     end

@@ -28,6 +28,7 @@ static const char *name_in_tests(const char *name)
         {"moonloop.base64", "cluster.testing.base64"},
         {"moonloop.crypto", "cluster.testing.crypto"},
         {"moonloop.yaml", "cluster.testing.yaml"},
+        {"moonloop.zones", "cluster.zones"},
         {"cjson", "cluster.testing.cjson"},
     };
     for (size_t i = 0; i < ML_COUNT(others); i++)

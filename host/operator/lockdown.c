@@ -120,8 +120,9 @@ static void landlock_allow_system(struct landlock_rules *rules)
 {
     static const char *const folders[] = {"/etc",  "/usr", "/lib",        "/lib64",
                                           "/proc", "/sys", "/dev/random", "/dev/urandom"};
-    /* OpenSSL's own; resolv.conf may link to anywhere; a sanitizer's report has names in it. */
-    const char *const files[] = {getenv("SSL_CERT_FILE"), getenv("SSL_CERT_DIR"),
+    /* OpenSSL's own; the time zones' folder; resolv.conf may link to anywhere; a sanitizer's report
+     * has names in it. */
+    const char *const files[] = {getenv("SSL_CERT_FILE"), getenv("SSL_CERT_DIR"), getenv("TZDIR"),
                                  "/etc/resolv.conf"};
     for (size_t i = 0; i < ML_COUNT(folders); i++)
         landlock_allow(rules, folders[i], FS_READ);

@@ -17,5 +17,6 @@
 #define SCRIPT_SELECTOR_MAX      4096  /* bytes of a selector of labels.match */
 #define SCRIPT_REGEX_BYTES       (512 * 1024)  /* of a compiled pattern of moonloop.regex */
 #define SCRIPT_YAML_MAX          (1024 * 1024) /* bytes that yaml.decode reads */
+#define SCRIPT_ZONE_NAME_MAX     64            /* bytes; the longest name that there is has 32 */
 #define SCRIPT_ORIGIN_MAX        256           /* bytes of an origin in `http` */
 #define SCRIPT_URL_MAX           8192 /* bytes; the limit of proxies in front of an API server */

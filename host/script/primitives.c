@@ -1,9 +1,12 @@
 /* The primitives that the modules of the library build on (moonloop/base64.lua, crypto.lua,
  * labels.lua, yaml.lua and others): lists and copies of tables, base64, YAML as kubectl reads it,
- * label selectors, random bytes and digests. */
+ * label selectors, random bytes and digests, files of time zones. */
+#include <unistd.h>
+
 #include "codec/base64.h"
 #include "codec/crypto.h"
 #include "codec/yaml.h"
+#include "kube/kubeconfig.h"
 #include "kube/selector.h"
 #include "script/environment.h"
 #include "script/objects.h"
@@ -11,7 +14,8 @@
 
 #define YAML_CHARGED ((size_t)64 * 1024) /* bytes that its reader's memory is charged by */
 #define ALPHABET_MAX 256
-#define DRAWN_MAX    256 /* bytes at a time */
+#define DRAWN_MAX    256                 /* bytes at a time */
+#define ZONE_MAX     ((size_t)16 * 1024) /* bytes of its file; the largest there are have 4 KB */
 
 /* ---- tables ---- */
 
@@ -366,6 +370,47 @@ ML_RAISES static int host_hex(lua_State *L)
     return 1;
 }
 
+/* ---- time zones ---- */
+
+/* Is it a name of the IANA database? No name has a dot, so none leads out of the folder. */
+static bool is_zone_name(struct ml_str name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                  "_+-/";
+    return name.len > 0 && name.len <= SCRIPT_ZONE_NAME_MAX &&
+           strspn(name.ptr, letters) == name.len && name.ptr[0] != '/' && !strstr(name.ptr, "//");
+}
+
+/* The folder of the zones, where glibc looks for them as well. */
+static const char *zones_folder(void)
+{
+    const char *folder = getenv("TZDIR");
+    return folder && *folder ? folder : "/usr/share/zoneinfo";
+}
+
+/* zone_file(name) -> the bytes of the zone's file | nil: there is no such zone | nil, why */
+ML_RAISES static int host_zone_file(lua_State *L)
+{
+    struct ml_str name = script_check_str(L, 1);
+    struct ml_buf *out = clear_outgoing(L);
+    const char *folder = zones_folder();
+    struct ml_err err;
+    out->len_max = ZONE_MAX;
+    if (!is_zone_name(name))
+        return 0;
+    lua_pushfstring(L, "%s/%s", folder, name.ptr);
+    int r = ml_file_read_again(lua_tostring(L, -1), out, &err);
+    if (r == 0)
+        return push_outgoing(L);
+    if (r == ML_ELIMIT)
+        return script_push_refusal(L, err.message);
+    if (access(folder, R_OK) == 0)
+        return 0;
+    lua_pushnil(L);
+    lua_pushfstring(L, "there are no time zones in %s: install the package tzdata", folder);
+    return 2;
+}
+
 ML_RAISES void script_add_primitives(lua_State *L)
 {
     static const luaL_Reg functions[] = {
@@ -385,6 +430,7 @@ ML_RAISES void script_add_primitives(lua_State *L)
         {"uuid", host_uuid},
         {"yaml_decode", host_yaml_decode},
         {"yaml_encode", host_yaml_encode},
+        {"zone_file", host_zone_file},
         {NULL, NULL},
     };
     luaL_setfuncs(L, functions, 0);

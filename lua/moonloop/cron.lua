@@ -359,4 +359,75 @@ function M.next(schedule, after, offset, years)
 end
 
 
+-- ---- the way back ----
+
+-- Returns how long the time that does not fit has been going on at an instant, when its clocks show a whole minute: of
+-- its month, day, hour or minute. nil when the schedule names the instant.
+local function misfit(schedule, shown)
+  local day, rest = shown // DAY, shown % DAY
+  local _, month, date = calendar.date_of(day)
+  if not schedule.month[month] then
+    return (date - 1) * DAY + rest
+  elseif not is_day(schedule, date, calendar.weekday_of(day)) then
+    return rest
+  elseif not schedule.hour[rest // 3600] then
+    return rest % 3600
+  end
+  return not schedule.minute[rest // 60 % 60] and 0 or nil
+end
+
+
+-- The last instant before clocks changed, which they did once between the two.
+local function before_change(clock, low, high)
+  local function ahead(instant)
+    return clock:local_seconds(instant) - instant
+  end
+  local now = ahead(high)
+  while high - low > 1 do
+    local middle = (low + high) // 2
+    if ahead(middle) == now then
+      high = middle
+    else
+      low = middle
+    end
+  end
+  return low
+end
+
+
+-- Returns the last whole minute before that time began, or before clocks changed meanwhile.
+local function before_misfit(clock, instant, since)
+  local shown, earlier = clock:local_seconds(instant), instant - since - 60
+  if clock:local_seconds(earlier) - earlier ~= shown - instant then
+    earlier = before_change(clock, earlier, instant)
+  end
+  return earlier - clock:local_seconds(earlier) % 60
+end
+
+
+--- The last time of a schedule: the one after which M.next finds none before `before`.
+---@param schedule table as M.parse returns it
+---@param before integer seconds since 1970
+---@param offset? fun(instant: integer): integer as for M.next
+---@param years integer how far to look
+---@return integer? seconds since 1970; nil when there is none within those years
+function M.last(schedule, before, offset, years)
+  if schedule.every then
+    return before - schedule.every
+  end
+  local clock, instant = setmetatable({ offset = offset }, Clock), before - 1
+  local first = clock:date(instant) - years
+  instant = instant - clock:local_seconds(instant) % 60
+  local since = misfit(schedule, clock:local_seconds(instant))
+  while since do
+    instant = before_misfit(clock, instant, since)
+    if clock:date(instant) < first then
+      return nil
+    end
+    since = misfit(schedule, clock:local_seconds(instant))
+  end
+  return instant
+end
+
+
 return M

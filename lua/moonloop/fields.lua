@@ -3,7 +3,7 @@
 return {
   moonloop = "kind controller recreate exact watch index array null is_null",
   ctx = "get list ensure create apply patch delete once event log metric http now invalid terminal",
-  ["moonloop.time"] = "utc parse format duration cron",
+  ["moonloop.time"] = "utc parse format duration zone fields instant cron cron_before",
   cjson = "encode decode null array",
   ["moonloop.crypto"] = "password random uuid sha256 hmac_sha256",
   ["moonloop.base64"] = "encode decode",

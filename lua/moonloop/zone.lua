@@ -1,5 +1,5 @@
 --- Time zones as the files of the IANA database (TZif) have them: which offset their clocks have at an instant, and at
---- which instant they show a time. cluster/zones.lua has those of CronJobs and CEL.
+--- which instant they show a time. moonloop.zones has those of scripts, cluster/zones.lua those of the cluster.
 ---
 --- Format: RFC 9636, versions 1 to 4. A zone keeps the bytes of its table and searches in them: so it takes 2 to 5 KB.
 local calendar = require "moonloop.calendar"

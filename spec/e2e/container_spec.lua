@@ -55,6 +55,7 @@ describe("The image", function()
     local root, log, report = shell.path "rootfs", shell.path "container.log", shell.path "container.cgroup"
     shell.must("tools/image.sh build && tools/image.sh rootfs " .. shell.quote(root))
     shell.must("grep -q 'BEGIN CERTIFICATE' " .. shell.quote(root .. "/etc/ssl/certs/ca-certificates.crt"))
+    shell.must("grep -q TZif " .. shell.quote(root .. "/usr/share/zoneinfo/Europe/Berlin"))
     kubectl.run("apply", "-f", "deploy/namespace.yaml")
     kubectl.run("apply", "-n", SYSTEM, "-f", "deploy/rbac.yaml")
     kubectl.run("apply", "-n", SYSTEM, "-k", "reconcilers")

@@ -128,7 +128,8 @@ describe("moonloop.time", function()
       ["* * * *"] = "expected exactly 5 fields, found 4: [* * * *]",
       [""] = "empty spec string",
       ["@often"] = "unrecognized descriptor: @often",
-      ["TZ=Europe/Berlin 0 3 * * *"] = "TZ=: times are in UTC here, without a zone",
+      ["TZ=Europe/Berlin 0 3 * * *"] = "TZ=: name the zone behind the instant, as in "
+        .. 'time.cron("0 3 * * *", after, "Europe/Berlin")',
       [("0,"):rep(130) .. "0 * * * *"] = "an expression has at most 256 bytes",
       ["0 0 30 feb *"] = "'0 0 30 feb *' never comes",
       ["0 0 31 4,6,9,11 *"] = "'0 0 31 4,6,9,11 *' never comes",
@@ -144,9 +145,10 @@ describe("moonloop.time", function()
       ["time.format 'x'"] = "expected seconds since 1970",
       ["time.duration(5)"] = "expected a string",
       ["time.utc()"] = "expected a table",
-      ["time.cron(5, 0)"] = 'time.cron%(expression, after%): expected an expression like "0 3 %* %* %*", got number',
-      ["time.cron('@daily')"] = "after: expected seconds since 1970 in the years 1 to 9999",
-      ["time.cron('@daily', 0 / 0)"] = "after: expected seconds since 1970 in the years 1 to 9999",
+      ["time.cron(5, 0)"] = "time.cron%(expression, after %[, zone%]%): expected an expression like "
+        .. '"0 3 %* %* %*", got number',
+      ["time.cron('@daily')"] = "expected an instant, seconds since 1970 in the years 1 to 9999",
+      ["time.cron('@daily', 0 / 0)"] = "expected an instant, seconds since 1970 in the years 1 to 9999",
     }
     for call, message in pairs(cases) do
       assert.matches("^t%.lua:%d+: .*" .. message, sandbox.refusal(sandbox.run, call))

@@ -18,6 +18,7 @@ local ARGUMENTS = {
   ["string|table|function"] = '"y"',
   ["table<string, string>"] = '{ a = "b" }', ["moonloop.Beside"] = "{ status = { a = 1 } }",
   ["moonloop.Date"] = "{ year = 2026, month = 1, day = 2 }", ["moonloop.Kind"] = "ConfigMap",
+  ["moonloop.LocalDate"] = "{ year = 2026, month = 10, day = 25, hour = 2, later = true }",
   ["moonloop.ListOptions"] = "{ owned = true }",
   ["moonloop.HttpRequest"] = '{ method = "GET", url = "https://x.test/" }',
   ["moonloop.Manifest"] = 'config(object, "x")', ["moonloop.Object"] = 'made(object, ctx)',

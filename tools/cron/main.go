@@ -1,6 +1,7 @@
 // Answers the cases of cluster/spec/apiserver/cron_instants.txt with the library by which Kubernetes reads the schedules of
-// CronJobs. Usage: go run . FILE; the file is written anew. Lines "= ZONE AFTER EXPRESSION" are the cases; they stay,
-// as comments do. The lines after them are written here: the next instants, until 12 of them or ten days later.
+// CronJobs. Usage: go run . FILE TABLE; both are written anew. Lines "= ZONE AFTER EXPRESSION" of the file are the cases;
+// they stay, as comments do. The lines after them are written here: the next instants, until 12 of them or ten days
+// later. The table has no lines of its own: zones.go.
 package main
 
 import (
@@ -57,10 +58,17 @@ func answer(out *bytes.Buffer, zone, after, expression string) error {
 }
 
 func main() {
-	if len(os.Args) != 2 {
-		log.Fatal("usage: go run . FILE")
+	if len(os.Args) != 3 {
+		log.Fatal("usage: go run . FILE TABLE")
 	}
 	text, err := os.ReadFile(os.Args[1])
+	if err != nil {
+		log.Fatal(err)
+	}
+	table, err := zones() // first: a call that does not return goes on
+	if err == nil {
+		err = os.WriteFile(os.Args[2], table, 0o644)
+	}
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,4 +1,4 @@
--- attack: time.format gets each value there is in each place.
+-- attack: time.format gets each value there is in each place, and names of zones that are paths.
 -- expect: ok
 local hostile = require "hostile"
 local moonloop = require "moonloop"
@@ -10,5 +10,7 @@ return moonloop.controller {
   reconciles = Thing,
   reconcile = function()
     hostile.throw(time.format)
+    hostile.throw_one(time.format, 0)
+    hostile.throw_one(time.format, 253402300799, "Asia/Tokyo")
   end,
 }

@@ -45,6 +45,7 @@ static const char *const roots[][2] = {
     {"cron", "moonloop.cron"},
     {"zone", "moonloop.zone"},
     {"zone_rule", "moonloop.zone_rule"},
+    {"zones", "moonloop.zones"},
     {"crypto", "moonloop.crypto"},
     {"base64", "moonloop.base64"},
     {"quantity", "moonloop.quantity"},
@@ -83,7 +84,7 @@ static const char fill_roots[] =
     "roots.webhooks, roots.validation = require 'moonloop.webhooks', require "
     "'moonloop.validation'\n"
     "for _, name in ipairs { 'calendar', 'cron', 'crypto', 'base64', 'quantity', 'amount',\n"
-    "  'natural', 'yaml', 'regex', 'dialect', 'zone', 'zone_rule' } do\n"
+    "  'natural', 'yaml', 'regex', 'dialect', 'zone', 'zone_rule', 'zones' } do\n"
     "  roots[name] = require('moonloop.' .. name) end\n"
     "roots.labels_module = require 'moonloop.labels'\n"
     "roots.regex_gmatch = roots.regex.gmatch('x', 'x')\n"
@@ -245,6 +246,7 @@ static const char largest[] =
     "local webhooks, validation = require 'moonloop.webhooks', require 'moonloop.validation' "
     "local calendar, cron = require 'moonloop.calendar', require 'moonloop.cron' "
     "local zone, zone_rule = require 'moonloop.zone', require 'moonloop.zone_rule' "
+    "local zones = require 'moonloop.zones' "
     "local crypto, base64 = require 'moonloop.crypto', require 'moonloop.base64' "
     "local quantity, amount = require 'moonloop.quantity', require 'moonloop.amount' "
     "local natural, yaml = require 'moonloop.natural', require 'moonloop.yaml' "
@@ -484,6 +486,19 @@ static const struct {
     {"moonloop.time.cron",
      "while true do time.cron('0 0 30 2 *', 0) time.cron('59 23 29 2 *', -2e9) time.cron(S, 0)\n"
      "time.cron(('0-59/1,'):rep(34) .. '0 * * * *', 0) end",
+     NULL},
+    {"moonloop.time.cron", "while true do time.cron('0 0 30 2 *', 2e9, 'America/New_York') end",
+     NULL},
+    {"moonloop.time.cron_before",
+     "while true do time.cron_before('0 0 30 2 *', 9e9, 'America/New_York') end", NULL},
+    {"moonloop.time.zone",
+     "local n = {} for h = -12, 14 do n[#n + 1] = ('Etc/GMT%+d'):format(h) end\n"
+     "for _, c in ipairs { 'Europe/Berlin', 'Europe/Paris', 'Asia/Tokyo', 'America/New_York',\n"
+     "'America/Chicago', 'Australia/Sydney', 'Africa/Cairo' } do n[#n + 1] = c end\n"
+     "while true do for i = 1, #n do time.zone(n[i]) end end",
+     NULL},
+    {"moonloop.zone.at",
+     "local z = zones.find 'Europe/Berlin' while true do zone.at(z, 1 << 40) zone.at(z, 0) end",
      NULL},
     {"moonloop.crypto.__index", "while true do pcall(function() return crypto[S] end) end", NULL},
     {"moonloop.base64.__index", "while true do pcall(function() return base64[S] end) end", NULL},

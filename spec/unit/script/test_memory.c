@@ -350,6 +350,36 @@ static void test_memory_that_an_expression_needs_may_be_too_much(void **state)
     world_close(&w);
 }
 
+/* The memory of a script that has used the first `count` of twenty zones whose files are large. */
+static size_t used_with_zones(int count)
+{
+    struct world w;
+    struct told told;
+    ML_AUTO_FREE char *body = ml_asprintf(
+        "local names = { 'New_York', 'Chicago', 'Denver', 'Los_Angeles', 'Toronto', 'Halifax',\n"
+        "  'St_Johns', 'Winnipeg', 'Vancouver', 'Edmonton', 'Havana', 'Boise', 'Detroit',\n"
+        "  'Goose_Bay', 'Menominee', 'Moncton', 'Anchorage', 'Juneau', 'Glace_Bay', 'Nome' }\n"
+        "for i = 1, %d do assert(time.zone('America/' .. names[i])) end",
+        count);
+    world_open(&w, body, NULL);
+    world_start(&w, &told);
+    assert_int_equal(told.count, 1);
+    assert_string_equal(told.message, "");
+    struct ml_budget *budget = ml_script_budget(w.script);
+    assert_false(ml_budget_take(budget, budget->max)); /* collects garbage */
+    size_t used = budget->used;
+    world_close(&w);
+    return used;
+}
+
+static void test_memory_of_one_more_zone(void **state)
+{
+    (void)state;
+    size_t each = (used_with_zones(20) - used_with_zones(1)) / 19;
+    print_message("one more time zone takes %zu bytes\n", each);
+    assert_in_range(each, 1024, 8 * 1024);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -364,6 +394,7 @@ int main(void)
         cmocka_unit_test(test_memory_of_yaml_being_read_is_charged),
         cmocka_unit_test(test_memory_of_yaml_is_charged_once),
         cmocka_unit_test(test_memory_of_work_spaces_stays_below_the_limit),
+        cmocka_unit_test(test_memory_of_one_more_zone),
         cmocka_unit_test(test_memory_of_regular_expressions_is_charged_and_bounded),
         cmocka_unit_test(test_memory_that_an_expression_needs_may_be_too_much),
     };
