@@ -297,6 +297,49 @@ static void test_library_takes_no_other_userdata_for_a_kind(void **state)
             "end\n");
 }
 
+/* A name of a zone; the result of time.zone must be nil and `why`. */
+static void refuse_zone(const char *name, const char *why)
+{
+    ML_AUTO_FREE char *text = ml_asprintf("local zone, why = require('moonloop.time').zone('%s')\n"
+                                          "assert(not zone and why == [[%s]], why)\n",
+                                          name, why);
+    run_lua(text);
+}
+
+static void write_zone(const char *path, size_t len)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("TZif2", file);
+    for (size_t i = 5; i < len; i++)
+        putc(0, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void test_library_says_why_there_is_no_zone(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/moonloop-zones.XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    ML_AUTO_FREE char *damaged = ml_asprintf("%s/Damaged", folder);
+    ML_AUTO_FREE char *large = ml_asprintf("%s/Large", folder);
+    write_zone(damaged, 100);
+    write_zone(large, 20000);
+    setenv("TZDIR", folder, 1);
+    refuse_zone("Damaged", "time zone Damaged: it is no file of time zones (TZif), or not all of "
+                           "one; install tzdata anew");
+    ML_AUTO_FREE char *too_large = ml_asprintf("%s: larger than 16384 bytes", large);
+    refuse_zone("Large", too_large);
+    unlink(damaged);
+    unlink(large);
+    rmdir(folder);
+    ML_AUTO_FREE char *missing = ml_asprintf(
+        "there are no time zones in %s: install the package tzdata", folder);
+    refuse_zone("Europe/Berlin", missing);
+    run_lua("assert(require('moonloop.time').zone 'UTC')");
+    unsetenv("TZDIR");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -309,6 +352,7 @@ int main(void)
         cmocka_unit_test(test_library_has_no_weak_tables),
         cmocka_unit_test(test_library_takes_any_argument),
         cmocka_unit_test(test_library_takes_no_other_userdata_for_a_kind),
+        cmocka_unit_test(test_library_says_why_there_is_no_zone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
