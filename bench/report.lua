@@ -109,6 +109,13 @@ local function cached_bytes(shape)
 end
 
 
+--- Bytes of malloc for one more time zone of a script.
+local function zone_bytes()
+  local few, many = numbers("memory.zones.few")[1], numbers("memory.zones.many")[1]
+  return few and many and { (many - few) / 20 } or {}
+end
+
+
 -- ---- targets: what, values, how to print one, the most it may be
 
 local MIB, MS = 1 / 1024, 1000
@@ -169,6 +176,7 @@ local targets = {
   { "20,000 events a second of so many pods: lag at most", numbers("cache.many.20000.lag_max"), "%.2f s", 1 },
   { "… CPU of the host for a second of them", numbers("cache.many.20000.cpu_us", 20000 / 1e6), "%.2f s", 1 },
   { "… with an At for each, reconciled at every event", numbers("cache.owned.20000.cpu_us", 20000 / 1e6), "%.2f s", 1 },
+  { "one more time zone that a script uses", zone_bytes(), "%.0f bytes", 8192 },
   { "soak: lateness of the last pod", numbers "soak.made_max", "%.2f s", 2 },
   { "soak: memory of the cgroup at its highest", numbers("soak.cgroup_max", MIB), "%.1f MiB", 30 },
   { "flapping: times that /healthz was not 200", numbers "flapping.dead", "%.0f", 0 },

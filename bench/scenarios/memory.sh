@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154
 # Resident memory with many objects in the cache, and what one more costs: Ats that wait for a
 # day, then as many pods of theirs that have ended. Of a host that saw each of them come, and at each step
-# of one that starts with all of them there.
+# of one that starts with all of them there. And what one more time zone costs a script.
 scenario_memory() {
   local few=1000 many=10000
   [ "$quick" = no ] || many=2000
@@ -14,6 +14,22 @@ scenario_memory() {
   memory_ats "$few" "$many" ats_many
   memory_pods 0 "$few" pods_few
   memory_pods "$few" "$many" pods_many
+  host_stop
+  memory_zones few 1
+  memory_zones many 21
+}
+
+# A script that uses so many time zones while it loads, of those with large files.
+memory_zones() { # FIGURE COUNT
+  local names=(New_York Chicago Denver Los_Angeles Toronto Halifax St_Johns Winnipeg Vancouver Edmonton Havana Boise
+    Detroit Goose_Bay Menominee Moncton Anchorage Juneau Glace_Bay Nome Sitka)
+  {
+    printf "assert(require 'moonloop.time'.zone 'America/%s')\n" "${names[@]:0:$2}"
+    cat reconcilers/cnat.lua
+  } >"$work/zones.lua"
+  host_start_counting --scripts "$work/zones.lua"
+  host_settle
+  record "memory.zones.$1" "$(heap_bytes)"
   host_stop
 }
 
