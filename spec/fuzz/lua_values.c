@@ -119,6 +119,9 @@ void write_string(struct program *p)
                                           "\"moonloop.result\"",
                                           "\"moonloop.names\"",
                                           "\"moonloop.time\"",
+                                          "\"Europe/Berlin\"",
+                                          "\"Europe/../../../etc/passwd\"",
+                                          "\"30 2 * 3,10 sun\"",
                                           "\"cluster.testing.moonloop\"",
                                           "\"cjson\"",
                                           "\"at\"",
@@ -404,7 +407,7 @@ void write_options(struct program *p)
 
 void write_date(struct program *p)
 {
-    static const char *const names[] = {"year", "month", "day", "hour", "min", "sec"};
+    static const char *const names[] = {"year", "month", "day", "hour", "min", "sec", "later"};
     put(p, "{ ");
     for (size_t i = 0; i < ML_COUNT(names); i++) {
         ml_buf_printf(p->out, "%s = ", names[i]);
