@@ -5,6 +5,7 @@
 --   lua/moonloop/meta/*.lua         the stubs for editors
 --   docs/*.md                       their tables, between <!-- script-api: NAME --> and <!-- end -->
 --   spec/fuzz/lua_signatures.h      what the fuzzer of the sandbox calls
+--   cluster/testing/signatures.lua  what the functions of tests check; a type with `given` is a table that a test gives
 -- `make lint` fails when one of them differs, and when docs/script-limits.md lacks a row or spec/attacks/lib a program
 -- for a function. spec/unit/script/test_api.c and spec/testing/api_test.lua compare this file with the real API.
 --
@@ -989,11 +990,11 @@ api.test_modules[1] = {
   {
     name = "patch", call = "world.patch(Kind, name, changes [, subresource [, namespace]])",
     params = {
-      { "kind", "moonloop.Kind" }, { "name", "string" }, { "changes", "table" }, { "subresource?", '"status"' },
+      { "kind", "moonloop.Kind" }, { "name", "string" }, { "changes", "table" }, { "subresource?", "string" },
       WORLD_NAMESPACE,
     },
     doc = "Merges changes into an object; `moonloop.null` removes a field. For changes of its status, the subresource "
-      .. 'is `"status"`.',
+      .. 'is `"status"`; others are those of the server, such as `"scale"`.',
   },
   {
     name = "delete", call = "world.delete(Kind, name [, namespace])",
@@ -1021,8 +1022,9 @@ api.test_modules[1] = {
   },
   {
     name = "advance", call = 'world.advance("5m")',
-    params = { { "duration", "string", '"5m"' } },
-    doc = "Advances the clock, and stops at each instant at which something is due.",
+    params = { { "duration", "string|number", '"5m", or seconds' } },
+    doc = "Advances the clock by a duration, or by seconds (a number), and stops at each instant at which something is "
+      .. "due.",
   },
   {
     name = "settle", call = "world.settle()", params = {},
@@ -1092,7 +1094,7 @@ api.test_modules[2] = {
 }
 
 type_of {
-  name = "testing.Options", module = "moonloop.testing",
+  name = "testing.Options", module = "moonloop.testing", given = true,
   { "now?", "string|number", "the time: RFC 3339, or seconds since 1970. Default 2026-01-01T00:00:00Z" },
   { "scripts?", "string|string[]", "paths of scripts or folders. Default: the script beside the test" },
   {
@@ -1132,7 +1134,7 @@ type_of {
 }
 
 type_of {
-  name = "testing.Where", module = "moonloop.testing",
+  name = "testing.Where", module = "moonloop.testing", given = true,
   { "verb?", '"create"|"update"|"patch"|"delete"|"get"|"list"' },
   { "kind?", "moonloop.Kind" },
   { "times?", "integer", "default 1" },

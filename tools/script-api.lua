@@ -242,6 +242,61 @@ end
 
 
 -- }}}
+-- {{{ cluster/testing/signatures.lua
+
+-- A type as the checks of a test's calls read it: an alias is what it stands for.
+local function checked_type(kind)
+  local alias = types[kind:match "^moonloop%.(.*)$" or ""]
+  return alias and alias.values and ('"%s"'):format(table.concat(alias.values, '"|"')) or kind
+end
+
+
+-- A line `{ "name?", 'type' },`, or two where it would be too long.
+local function add_checked(out, indent, name, kind)
+  local line = ("%s{ %q, '%s' },"):format(indent, name, checked_type(kind))
+  if #line <= LINE_MAX then
+    out[#out + 1] = line
+    return
+  end
+  local cut = LINE_MAX - 8 - #indent - #name - 6
+  out[#out + 1] = ("%s{ %q, '%s'"):format(indent, name, checked_type(kind):sub(1, cut))
+  out[#out + 1] = ("%s  .. '%s' },"):format(indent, checked_type(kind):sub(cut + 1))
+end
+
+
+local function test_signatures_file()
+  local out = {
+    ("-- %s: the arguments of"):format(MADE),
+    "-- the functions that tests have, and the fields of their options (calls.lua).", "return {", "  functions = {",
+  }
+  for _, module in ipairs(api.test_modules) do
+    for _, entry in ipairs(functions(module)) do
+      out[#out + 1] = ("    [%q] = {"):format(module.var .. "." .. entry.name)
+      out[#out + 1] = ("      call = %q,"):format(call_of(entry))
+      for _, param in ipairs(entry.params) do
+        add_checked(out, "      ", param[1], param[2])
+      end
+      out[#out + 1] = "    },"
+    end
+  end
+  out[#out + 1] = "  },"
+  out[#out + 1] = "  options = {"
+  for _, entry in ipairs(api.types) do
+    if entry.module == "moonloop.testing" and entry.given then
+      out[#out + 1] = ('    ["moonloop.%s"] = {'):format(entry.name)
+      for _, field in ipairs(entry) do
+        add_checked(out, "      ", field[1], field[2])
+      end
+      out[#out + 1] = "    },"
+    end
+  end
+  out[#out + 1] = "  },"
+  out[#out + 1] = "}\n"
+  return table.concat(out, "\n")
+end
+
+
+-- }}}
 -- {{{ the tables of the pages about scripts
 
 local function add_row(out, ...)
@@ -543,6 +598,7 @@ local files = {
   { "lua/moonloop/meta/moonloop.lua", stub_file("ctx", "moonloop") },
   { "lua/moonloop/meta/time.lua", stub_file "moonloop.time" },
   { "lua/moonloop/meta/testing.lua", stub_file("world", "moonloop.testing") },
+  { "cluster/testing/signatures.lua", test_signatures_file() },
   { "lua/moonloop/meta/cjson.lua", stub_file "cjson" },
   { "lua/moonloop/meta/crypto.lua", stub_file "moonloop.crypto" },
   { "lua/moonloop/meta/base64.lua", stub_file "moonloop.base64" },

@@ -63,13 +63,13 @@ function M.add(world)
     local object = world.get(kind, name, namespace)
     local what = ("%s %s"):format(kind.kind, name)
     if not wanted then
-      return object == nil or busted.fail(what .. " should not be there, and is", 2)
+      return object == nil or busted.fail(what .. " should not be there, and is", 0)
     elseif not object then
-      busted.fail(what .. " should be there, and is not", 2)
+      busted.fail(what .. " should be there, and is not", 0)
     end
     local difference = M.difference(wanted, object)
     if difference then
-      busted.fail(("%s is not as expected (- wanted, + there):\n%s"):format(what, difference), 2)
+      busted.fail(("%s is not as expected (- wanted, + there):\n%s"):format(what, difference), 0)
     end
   end
 end

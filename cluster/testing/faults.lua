@@ -19,16 +19,6 @@ local KINDS = {
 local METHODS = { create = "POST", update = "PUT", patch = "PATCH", delete = "DELETE", get = "GET", list = "GET" }
 
 
-local function names()
-  local list = {}
-  for name in pairs(KINDS) do
-    list[#list + 1] = name
-  end
-  table.sort(list)
-  return table.concat(list, ", ")
-end
-
-
 local function plural_of(server, kind)
   return "/" .. server.registry:of(kind.apiVersion, kind.kind).plural
 end
@@ -43,10 +33,7 @@ function M.add(world, server, guard)
   function world.fault(name, where)
     guard()
     where = where or {}
-    local fault = KINDS[name] or error(("no fault %q; there are %s"):format(tostring(name), names()), 2)
-    if where.verb and not METHODS[where.verb] then
-      error(("fault: verb: expected create, update, patch, delete, get or list, got %q"):format(where.verb), 2)
-    end
+    local fault = KINDS[name]
     local number = assert(virtual.fault {
       kind = fault.kind,
       status = fault.status,

@@ -8,6 +8,7 @@
 ---   world.expect(At, "x", { status = { phase = "DONE" } })
 ---
 --- Each call that changes the world returns when no work is left, so a test sees only finished states.
+local calls = require "cluster.testing.calls"
 local crds = require "cluster.testing.crds"
 local expect = require "cluster.testing.expect"
 local faults = require "cluster.testing.faults"
@@ -21,6 +22,8 @@ local webhooks = require "cluster.testing.webhooks"
 local virtual = require "cluster.world"
 
 local M = {}
+
+local ADVANCE_MAX = 1000000000 -- seconds, of one call: 31 years
 
 local current -- the world that is; there is one at a time
 
@@ -48,7 +51,11 @@ end
 
 
 local function instant(now)
-  return type(now) == "string" and assert(time.parse(now)) or now
+  if type(now) ~= "string" then
+    return now
+  end
+  local seconds, why = time.parse(now)
+  return seconds or error(("%s: now: %s"):format(calls.text_of "testing.world", host.escape(why)), 0)
 end
 
 
@@ -61,6 +68,18 @@ local function must(ok, why)
 end
 
 
+-- Of a duration that a test gives.
+local function seconds_of(duration)
+  local seconds, why = duration, nil
+  if type(duration) == "string" then
+    seconds, why = time.duration(duration)
+  elseif not (duration >= 0 and duration <= ADVANCE_MAX) then
+    seconds, why = nil, ("expected seconds from 0 to %d"):format(ADVANCE_MAX)
+  end
+  return seconds or error(("%s: %s"):format(calls.text_of "world.advance", host.escape(why)), 0)
+end
+
+
 local function add_time(world, guard)
   --- Lets the operator run until nothing is left to do at this instant.
   function world.settle()
@@ -68,10 +87,10 @@ local function add_time(world, guard)
     must(virtual.settle())
   end
 
-  --- Moves the clock by a duration such as "5m", stopping wherever something is due.
+  --- Moves the clock by a duration such as "5m", or by seconds, stopping wherever something is due.
   function world.advance(duration)
     guard()
-    must(virtual.advance(assert(time.duration(duration))))
+    must(virtual.advance(seconds_of(duration)))
   end
 
   --- Kills the operator where it stands, and begins another one.
@@ -105,7 +124,7 @@ end
 local function paths_of(options, file)
   local scripts = options.scripts or file and file:gsub("_test%.lua$", ".lua")
   if not scripts then
-    error("testing.world: give scripts, or call it from a file that ends in _test.lua", 3)
+    error("testing.world: give scripts, or call it from a file that ends in _test.lua", 0)
   end
   return list_of(scripts), list_of(options.crds or file and crds.beside(file) or {})
 end
@@ -131,7 +150,7 @@ function M.world(options)
   local world = {}
   local function guard()
     if current ~= world then
-      error("this world has ended: a later one was begun", 3)
+      error("this world has ended: a later one was begun", 0)
     end
   end
   current = world
@@ -149,8 +168,8 @@ function M.world(options)
   if ready ~= true then
     error(ready, 0)
   end
-  return world
+  return calls.public("world", world)
 end
 
 
-return M
+return calls.public("testing", M)

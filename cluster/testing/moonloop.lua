@@ -1,5 +1,6 @@
 --- The module that `require "moonloop"` returns to a test: kinds, and the values that JSON has and Lua has not. A test
 --- declares no controllers; its script runs in the sandbox, with lua/moonloop/init.lua.
+local calls = require "cluster.testing.calls"
 local host = require "cluster.host"
 
 local M = {}
@@ -38,4 +39,4 @@ function M.kind(api_version, kind)
 end
 
 
-return M
+return calls.close("moonloop in a test", M)

@@ -14,30 +14,18 @@ local HABITS = {
 }
 
 
-local function code_of(how)
-  local code = how == nil and 0 or CODES[how] or how
-  if math.type(code) ~= "integer" then
-    error(('finish_pod: expected "Succeeded", "Failed" or an exit code, got %s'):format(tostring(how)), 3)
-  end
-  return code
-end
-
-
 function M.add(world, server, habit, guard)
   local decide = type(habit) == "function" and habit or HABITS[habit]
-  if not decide then
-    error(('pods: expected "run", "succeed", "fail" or a function, got %s'):format(tostring(habit)), 3)
-  end
   local runtime = fake_runtime.new(decide)
   kubelet.new(server, { runtime = runtime }):start()
 
   --- Ends a pod that runs. @param how string|integer|nil "Succeeded" (default), "Failed", or an exit code
   function world.finish_pod(name, how, namespace)
     guard()
-    local code = code_of(how)
+    local code = how == nil and 0 or CODES[how] or how
     local pod = world.get(POD, name, namespace)
     if not pod or runtime:finish(pod, code) == 0 then
-      error(("finish_pod: no container of pod %s runs"):format(name), 2)
+      error(("finish_pod: no container of pod %s runs"):format(name), 0)
     end
     world.settle()
   end

@@ -76,10 +76,6 @@ local function handler_of(report, shorten)
     end
     local text = shorten(tostring(message))
     local place, rest = text:match "^([^\n:]+:%d+): (.*)$"
-    if place and place:find "^cluster/testing/" and element.trace then
-      place = ("%s:%s"):format(shorten(element.trace.short_src), element.trace.currentline)
-      rest = rest:find "^{%s*code = " and "it calls os.exit" or rest -- what runner.lua raises then
-    end
     local test = element.descriptor ~= "file" and full_name(busted, element) or ""
     local at = trace and trace.currentline and trace.short_src and shorten(trace.short_src) or ""
     if not place then

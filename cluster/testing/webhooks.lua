@@ -16,7 +16,7 @@ local function converter_of(object)
       return script, group
     end
   end
-  error(("no script converts %s of %s"):format(object.kind, group), 3)
+  error(("no script converts %s of %s"):format(object.kind, group), 0)
 end
 
 
@@ -65,7 +65,7 @@ function M.add(world, guard)
       local back = convert(script, there, object.apiVersion)
       if not host.json.equal(object, back) then
         busted.fail(("%s is another one after it was %s (- before, + after):\n%s"):format(object.kind, api_version,
-          differences(object, back) or "  numbers, or lists and maps, of another type"), 2)
+          differences(object, back) or "  numbers, or lists and maps, of another type"), 0)
       end
     end
   end

@@ -111,7 +111,7 @@ describe("A script's own tests", function()
         { "local x = = 1", "copy_test%.lua:15: unexpected symbol near '='" },
         { "while true do end", "copy_test%.lua:14: copy misbehaves: all tests of a version have %d+ s of CPU" },
         { 'package.loadlib("libc.so.6", "abort")()', "copy_test%.lua:14: copy misbehaves: it ends its process" },
-        { "os.exit(0)", "copy_test%.lua:14: copy misbehaves: it calls os%.exit" },
+        { "os.exit(0)", "copy_test%.lua:15: copy misbehaves: it calls os%.exit" },
         {
           'for _ = 1, 100 do io.write(("x"):rep(1000000)) end error "told"',
           "copy_test%.lua:15: copy misbehaves: told",

@@ -32,6 +32,37 @@ it("copies", function()
 end)
 ]]
 
+-- Calls that are wrong, by what is reported.
+local WRONG = {
+  ['world.get("Pod", "a")'] = 'world.get(Kind, name [, namespace]): kind: expected a kind such as '
+    .. 'moonloop.kind("v1", "Pod"), got "Pod"',
+  ["world.get(Pod)"] = "world.get(Kind, name [, namespace]): name: expected a string, got nothing",
+  ["world:settle()"] = "world.settle(): call it with a dot, not with a colon",
+  ["world.now(1)"] = "world.now(): expected at most 0 arguments, got 1",
+  ['world.finishpod "a"'] = "world has no 'finishpod'; did you mean 'finish_pod'?",
+  ['world.finish_pod("a", {})'] = 'world.finish_pod(name [, how [, namespace]]): how: expected "Succeeded", "Failed" '
+    .. "or an integer, got a table",
+  ['world.expect(Pod, "a")'] = "world.expect(Kind, name, fields [, namespace]): fields: expected a table or false, "
+    .. "got nothing",
+  ['world.expect(Pod, "a", {})'] = "Pod a should be there, and is not",
+  ['world.fault("conflict", { verbs = "get" })'] = "world.fault(name [, where]): unknown field 'verbs'; did you mean "
+    .. "'verb'?",
+  ["testing.world { pod = 1 }"] = "testing.world(options): unknown field 'pod'; did you mean 'pods'?",
+  ['testing.world { now = "noon" }'] = "testing.world(options): now: expected an instant like 2006-01-02T15:04:05Z",
+  ['world.list(moonloop.kind("x/v1", "Y"))'] = "no kind Y in x/v1; are its CustomResourceDefinitions among the world's "
+    .. "crds?",
+  ["moonloop.controller {}"] = "moonloop in a test has no 'controller'; it has array, is_null, kind, null",
+  ['moonloop.kind("v1")'] = "moonloop.kind(apiVersion, kind): expected an API version and a kind, as in "
+    .. 'moonloop.kind("apps/v1", "Deployment")',
+}
+
+local WRONG_TEST = [[
+local moonloop, testing = require "moonloop", require "moonloop.testing"
+local Pod = moonloop.kind("v1", "Pod")
+local world
+before_each(function() world = testing.world {} end)
+]]
+
 local function folder(files)
   local path = shell.folder "test"
   for name, text in pairs(files) do
@@ -74,6 +105,31 @@ describe("moonloop test", function()
     result = test(folder { ["a_test.lua"] = 'require "nowhere"' })
     assert.equal(1, result.code)
     assert.matches("module 'nowhere' not found", result.out)
+  end)
+
+  it("reports a wrong call at the line of the test, with what to do", function()
+    local lines, line = {}, 5
+    for call in pairs(WRONG) do
+      lines[#lines + 1] = ('it("%d", function()\n  %s\nend)\n'):format(#lines + 1, call)
+    end
+    local path = folder { ["util.lua"] = UTIL, ["copier.lua"] = SCRIPT, ["copier_test.lua"] = WRONG_TEST
+      .. table.concat(lines) }
+    local result = test(path)
+    assert.equal(1, result.code)
+    for _, text in ipairs(lines) do
+      local why = WRONG[text:match "\n  ([^\n]*)"]
+      assert.truthy(result.out:find(("/copier_test.lua:%d: %s\n"):format(line + 1, why), 1, true), result.out)
+      line = line + 3
+    end
+  end)
+
+  it("reports a wrong call of a helper there, and of a tail call at the test's first line", function()
+    local path = folder { ["util.lua"] = UTIL, ["copier.lua"] = SCRIPT, ["copier_test.lua"] = WRONG_TEST
+      .. 'local function helper() world.get(1, "a") end\nit("a", function() helper() end)\n'
+      .. 'it("b", function()\n  return world.get(2, "a")\nend)\n' }
+    local result = test(path)
+    assert.matches("/copier_test%.lua:5: world%.get.- got 1\n", result.out)
+    assert.matches("/copier_test%.lua:7: world%.get.- got 2\n", result.out)
   end)
 
   it("fails for a script that is not there, and says so", function()

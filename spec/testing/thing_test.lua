@@ -58,6 +58,20 @@ describe("A world", function()
     assert.equal(START, world.now())
     world.advance "1m30s"
     assert.equal(START + 90, world.now())
+    world.advance(20)
+    assert.equal(START + 110, world.now())
+    world.advance(0.5)
+    assert.equal(START + 110.5, world.now())
+  end)
+
+  it("takes no other time to advance by, and says what it takes", function()
+    for _, seconds in ipairs { -1, 0 / 0, math.huge } do
+      assert.equal('world.advance("5m"): expected seconds from 0 to 1000000000', failure_of(world.advance, seconds))
+    end
+    assert.equal('world.advance("5m"): expected a duration like 5m30s, with the units h, m, s, ms',
+      failure_of(world.advance, "5 minutes"))
+    assert.matches("duration: expected a string or a number, got a table$", failure_of(world.advance, {}))
+    assert.equal(START, world.now())
   end)
 
   it("stops wherever a reconcile asked to come back", function()
@@ -213,8 +227,8 @@ describe("Faults of a world", function()
   end)
 
   it("have names", function()
-    assert.truthy(failure_of(world.fault, "flood"):find("there are conflict, forbidden", 1, true))
-    assert.truthy(failure_of(world.fault, "conflict", { verb = "eat" }):find("verb: expected create", 1, true))
+    assert.matches('name: expected "conflict", "forbidden",.* got "flood"', failure_of(world.fault, "flood"))
+    assert.matches('verb: expected "create",.* got "eat"', failure_of(world.fault, "conflict", { verb = "eat" }))
   end)
 
   it("may be the death of the operator", function()

@@ -51,11 +51,11 @@ local world = {}
 function world.apply(what) end
 
 --- Merges changes into an object; `moonloop.null` removes a field. For changes of its status, the subresource is
---- `"status"`.
+--- `"status"`; others are those of the server, such as `"scale"`.
 ---@param kind moonloop.Kind
 ---@param name string
 ---@param changes table
----@param subresource? "status"
+---@param subresource? string
 ---@param namespace? string "default" when left out
 function world.patch(kind, name, changes, subresource, namespace) end
 
@@ -87,8 +87,8 @@ function world.list(kind, selector) end
 ---@param namespace? string "default" when left out
 function world.expect(kind, name, fields, namespace) end
 
---- Advances the clock, and stops at each instant at which something is due.
----@param duration string "5m"
+--- Advances the clock by a duration, or by seconds (a number), and stops at each instant at which something is due.
+---@param duration string|number "5m", or seconds
 function world.advance(duration) end
 
 --- Runs until no work is left, without advancing the clock.
