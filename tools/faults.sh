@@ -41,7 +41,7 @@ faults_files() {
 
 faults_run_file() { # FILE
   case $1 in
-    *_test.lua) tally_specs "$1" "$MOONLOOP" test "$1" ;;
+    *_test.lua) tally_specs "$1" "$MOONLOOP" test --timeout 1h "$1" ;;
     *_spec.lua) tally_busted "$1" "$1" ;;
     *.c) tally_program "build/asan/spec/faults/$(basename "$1" .c)" ;;
     *)

@@ -1,7 +1,9 @@
 --- Runs tests with the distribution's busted, in this process.
 local host = require "cluster.host"
 
-local M = {}
+local M = {
+  stopped = {}, -- the tests and files that ended an earlier process: { at = what observer.lua noted, why = text }
+}
 
 local OBSERVER = "cluster.testing.observer"
 
@@ -73,7 +75,7 @@ end
 
 
 --- @param options table { paths = files and folders, output = busted's handler, filters = Lua patterns of names,
----   shuffle = in random order?, seed = of that order, or nil }
+---   shuffle = in random order?, seed = of that order, or nil, stopped = see M, or nil }
 --- @return integer busted's exit code: how many tests failed, 0 when none did. Raises when a path has no test, or no
 ---   test passes the filters
 function M.run(options)
@@ -81,6 +83,7 @@ function M.run(options)
     error("busted is not there; install it: apt-get install lua-busted", 0)
   end
   check_paths(options)
+  M.stopped = options.stopped or {}
   local words = {
     [0] = "moonloop test", "--pattern=_test%.lua$", "--helper=" .. OBSERVER, "--output=" .. options.output,
   }

@@ -44,13 +44,8 @@ local function line_of(text)
 end
 
 
-local function full_name(busted, element)
-  local names = {}
-  while element and (element.name or element.descriptor) and element.descriptor ~= "file" do
-    table.insert(names, 1, element.name or element.descriptor)
-    element = busted.parent(element)
-  end
-  return table.concat(names, " ")
+local function full_name(element)
+  return require("cluster.testing.observer").full_name(element) -- busted loads that
 end
 
 
@@ -62,21 +57,19 @@ local function handler_of(report, shorten)
     report:flush()
   end
   local function on_start(element)
-    local busted = require "busted"
     local trace = element.trace or {}
-    say("began", ("%s:%s: %s"):format(trace.short_src or "?", trace.currentline or "?", full_name(busted, element)))
+    say("began", ("%s:%s: %s"):format(trace.short_src or "?", trace.currentline or "?", full_name(element)))
     return nil, true -- others are told, too
   end
   -- The message has a place in front, where the failure was: in the test, or in what it calls.
   local function on_failure(element, _, message, trace)
-    local busted = require "busted"
     failures = failures + 1
     if first then
       return nil, true
     end
     local text = shorten(tostring(message))
     local place, rest = text:match "^([^\n:]+:%d+): (.*)$"
-    local test = element.descriptor ~= "file" and full_name(busted, element) or ""
+    local test = element.descriptor ~= "file" and full_name(element) or ""
     local at = trace and trace.currentline and trace.short_src and shorten(trace.short_src) or ""
     if not place then
       first = text

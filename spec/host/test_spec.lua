@@ -132,6 +132,76 @@ describe("moonloop test", function()
     assert.matches("/copier_test%.lua:7: world%.get.- got 2\n", result.out)
   end)
 
+  describe("when a test ends the process", function()
+    local ABORT = 'package.loadlib("libc.so.6", "abort")()'
+
+    it("names it, lets it fail, and tells the others' results", function()
+      local path = folder {
+        ["a_test.lua"] = ([[
+          it("is well", function() end)
+          for i = 1, 2 do it("twice", function() if i == 2 then %s end end) end
+
+          it("fails", function() error "told" end)
+        ]]):format(ABORT),
+        ["b_test.lua"] = 'it("is well, too", function() end)',
+      }
+      local result = test(path)
+      assert.equal(1, result.code)
+      assert.matches("moonloop test: %S+/a_test%.lua:2: twice: it ended the process of the tests: signal 6 "
+        .. "%(Aborted%); the others run again\n", result.err)
+      assert.matches("3 successes / 0 failures / 2 errors", result.out)
+      assert.matches("a_test%.lua:2: it ended the process of the tests: signal 6", result.out)
+      assert.matches("a_test%.lua:4: told", result.out)
+    end)
+
+    it("names the file where no test runs", function()
+      local path = folder {
+        ["a_test.lua"] = ABORT,
+        ["b_test.lua"] = ([[
+          local begun = 0
+          before_each(function() begun = begun + 1; if begun == 2 then %s end end)
+          it("first", function() end)
+          it("second", function() end)
+        ]]):format(ABORT),
+        ["c_test.lua"] = 'it("is well", function() end)',
+      }
+      local result = test(path)
+      assert.equal(1, result.code)
+      assert.matches("/a_test%.lua, before its first test: outside of a test: it ended", result.err)
+      assert.matches('/b_test%.lua, after or before "first": outside of a test: it ended', result.err)
+      assert.matches("1 success / 0 failures / 2 errors", result.out)
+      assert.matches("a_test%.lua:1: it ended the process of the tests", result.out)
+    end)
+
+    it("ends after some of them", function()
+      local tests = {}
+      for i = 1, 12 do
+        tests[i] = ('it("t%d", function() %s end)\n'):format(i, ABORT)
+      end
+      local result = test(folder { ["a_test.lua"] = table.concat(tests) })
+      assert.equal(1, result.code)
+      assert.matches("a_test%.lua:9: t9: it ended the process of the tests: signal 6 %(Aborted%); it is the last of "
+        .. "9\n$", result.err)
+    end)
+
+    it("names a test that does not end", function()
+      local path = folder {
+        ["a_test.lua"] = 'it("loops", function() while true do end end)\nit("is well", function() end)',
+      }
+      local result = test(path, "--timeout", "4s")
+      assert.equal(1, result.code)
+      assert.matches("a_test%.lua:1: loops: it has not ended after 4 s %(%-%-timeout%); the others run again",
+        result.err)
+      assert.matches("1 success / 0 failures / 1 error", result.out)
+    end)
+
+    it("does not take os.exit for its end", function()
+      local result = test(folder { ["a_test.lua"] = 'it("exits", function()\n  os.exit(0)\nend)' })
+      assert.same({ 1, "" }, { result.code, result.err })
+      assert.matches("a_test%.lua:2: it calls os%.exit", result.out)
+    end)
+  end)
+
   it("fails for a script that is not there, and says so", function()
     local path = folder { ["a_test.lua"] = 'it("is", function() require("moonloop.testing").world {} end)' }
     local result = test(path)
