@@ -1028,7 +1028,9 @@ api.test_modules[1] = {
   },
   {
     name = "settle", call = "world.settle()", params = {},
-    doc = "Runs until no work is left, without advancing the clock.",
+    returns = { { "waiting", "moonloop.testing.Waiting[]" } },
+    doc = "Runs until no work is left. The clock advances only to tries again that are due within a second, as after a "
+      .. "conflict. Returns the objects that wait then: [below](#objects-that-wait).",
   },
   {
     name = "now", call = "world.now()", params = {}, returns = { { "seconds", "number" } },
@@ -1107,6 +1109,22 @@ type_of {
       .. "and container that returns `{ after = seconds, code = exit code }`",
   },
   { "seed?", "integer", "for everything random: uids, generated names, jitter, the script's draws. Default 1" },
+}
+
+type_of {
+  name = "testing.Waiting", module = "moonloop.testing",
+  { "controller", "string" },
+  { "kind", "string", "of the object" },
+  { "name", "string", "of the object" },
+  { "namespace?", "string", "of the object" },
+  {
+    "state", '"fails"|"slowed"|"paused"|"cache"|"due"', 'of `"fails"` the last run failed; `"due"` asked to be called '
+      .. 'again; `"cache"` waits until the cache shows what the run wrote',
+  },
+  { "why", "string", "the same in words" },
+  { "at?", "number", "when it runs again, in seconds since 1970. Nil: nothing is planned" },
+  { "failures", "integer", "in a row" },
+  { "error?", "string", "of the last run" },
 }
 
 type_of {

@@ -423,6 +423,12 @@ function sections.options(out)
 end
 
 
+function sections.waiting(out)
+  head(out)
+  field_rows(out, types["testing.Waiting"])
+end
+
+
 function sections.world(out)
   head(out)
   function_rows(out, modules.world)

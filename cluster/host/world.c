@@ -10,6 +10,7 @@
 #include "cluster/host/transport_embedded.h"
 #include "codec/base64.h"
 #include "codec/json.h"
+#include "operator/inspect.h"
 #include "operator/text_check.h"
 #include "state/outbound.h"
 
@@ -726,6 +727,18 @@ static int lua_metrics(void *world, struct ml_str argument, struct ml_buf *resul
     return 0;
 }
 
+/* waiting() -> the answer of moonloop top: operator/inspect.h */
+static int lua_waiting(void *world, struct ml_str argument, struct ml_buf *result,
+                       struct ml_err *err)
+{
+    const struct ml_world *self = world;
+    const struct ml_inspect_view view = {.services = ml_operator_services(self->operator),
+                                         .scripts = ml_operator_scripts(self->operator)};
+    (void)argument;
+    int status = ml_inspect_answer(&view, "/top/", "", result);
+    return status == 200 ? 0 : ml_err_set(err, ML_EINVALID, "waiting: status %d", status);
+}
+
 /* Copies the strings of the list `scripts` to `out`, which ends with NULL. */
 static int read_reset_scripts(struct ml_str argument, char **out, struct ml_err *err)
 {
@@ -783,6 +796,7 @@ void ml_world_lua_open(struct ml_world *world)
                      {"cached", lua_cached},
                      {"ready", lua_ready},
                      {"metrics", lua_metrics},
+                     {"waiting", lua_waiting},
                      {"reset", lua_reset}};
     for (size_t i = 0; i < ML_COUNT(functions); i++)
         ml_server_lua_define(ml_world_server_lua(world), "cluster.world", functions[i].name,

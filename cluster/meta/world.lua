@@ -91,6 +91,11 @@ function world.ready() end
 ---@return string
 function world.metrics() end
 
+--- The keys of the operator that are in trouble, wait or are due: the answer to /top/ of host/operator/inspect.h.
+---@return table|nil
+---@return string? message
+function world.waiting() end
+
 ---@class moonloop.world.Setup
 ---@field scripts? string[] files and folders of the operator
 ---@field settings? table for the server

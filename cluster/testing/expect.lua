@@ -1,6 +1,7 @@
 --- Compares an object with the expected fields, and describes the differences.
 local busted = require "busted" -- a failure, not an error, in what it reports
 local host = require "cluster.host"
+local waiting = require "cluster.testing.waiting"
 
 local M = {}
 
@@ -65,11 +66,12 @@ function M.add(world)
     if not wanted then
       return object == nil or busted.fail(what .. " should not be there, and is", 0)
     elseif not object then
-      busted.fail(what .. " should be there, and is not", 0)
+      busted.fail(what .. " should be there, and is not" .. waiting.text(world.now()), 0)
     end
     local difference = M.difference(wanted, object)
     if difference then
-      busted.fail(("%s is not as expected (- wanted, + there):\n%s"):format(what, difference), 0)
+      busted.fail(("%s is not as expected (- wanted, + there):\n%s%s"):format(what, difference,
+        waiting.text(world.now())), 0)
     end
   end
 end

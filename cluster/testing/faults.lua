@@ -24,7 +24,7 @@ local function plural_of(server, kind)
 end
 
 
-function M.add(world, server, guard)
+function M.add(world, server, guard, settle)
   --- From now on requests of the operator fail.
   --- @param name string "conflict", "timeout", "lost_reply", "stale_cache", … (see KINDS)
   --- @param where table|nil { verb = "create", kind = Pod, times = 1 }: which requests, and how many of them; default:
@@ -44,7 +44,7 @@ function M.add(world, server, guard)
     })
     return function()
       assert(virtual.heal(number))
-      world.settle()
+      settle()
     end
   end
 end

@@ -18,6 +18,7 @@ local metrics = require "cluster.testing.metrics"
 local objects = require "cluster.testing.objects"
 local pods = require "cluster.testing.pods"
 local time = require "moonloop.time"
+local waiting = require "cluster.testing.waiting"
 local webhooks = require "cluster.testing.webhooks"
 local virtual = require "cluster.world"
 
@@ -68,6 +69,12 @@ local function must(ok, why)
 end
 
 
+-- Lets the operator run until nothing is left to do at this instant.
+local function settle()
+  must(virtual.settle())
+end
+
+
 -- Of a duration that a test gives.
 local function seconds_of(duration)
   local seconds, why = duration, nil
@@ -81,12 +88,6 @@ end
 
 
 local function add_time(world, guard)
-  --- Lets the operator run until nothing is left to do at this instant.
-  function world.settle()
-    guard()
-    must(virtual.settle())
-  end
-
   --- Moves the clock by a duration such as "5m", or by seconds, stopping wherever something is due.
   function world.advance(duration)
     guard()
@@ -97,7 +98,7 @@ local function add_time(world, guard)
   function world.restart()
     guard()
     must(virtual.restart())
-    world.settle()
+    settle()
   end
 end
 
@@ -156,14 +157,15 @@ function M.world(options)
   current = world
   local server = require "cluster.apiserver.running"
   add_time(world, guard)
-  objects.add(world, server, guard)
-  pods.add(world, server, options.pods or "run", guard)
-  faults.add(world, server, guard)
+  objects.add(world, server, guard, settle)
+  pods.add(world, server, options.pods or "run", guard, settle)
+  faults.add(world, server, guard, settle)
+  waiting.add(world, settle, guard)
   webhooks.add(world, guard)
   expect.add(world)
   http.add(world, guard)
   metrics.add(world, guard)
-  world.settle()
+  settle()
   local ready = must(virtual.ready())
   if ready ~= true then
     error(ready, 0)

@@ -105,7 +105,7 @@ local function objects_of(what)
 end
 
 
-local function add_writes(world, server, request, guard)
+local function add_writes(world, server, request, guard, settle)
   --- Applies an object, or each of a list, or the documents of a YAML text.
   function world.apply(what)
     guard()
@@ -114,7 +114,7 @@ local function add_writes(world, server, request, guard)
       request("PATCH", path_of(server, object, meta.name, meta.namespace, "?fieldManager=test&force=true"), object,
         APPLY)
     end
-    world.settle()
+    settle()
   end
 
   --- Merges changes into an object; with `subresource` into its "status".
@@ -122,14 +122,14 @@ local function add_writes(world, server, request, guard)
     guard()
     local rest = subresource and "/" .. subresource or ""
     request("PATCH", path_of(server, kind, name, namespace, rest), changes, MERGE)
-    world.settle()
+    settle()
   end
 
   --- Deletes an object; what it owns goes with it.
   function world.delete(kind, name, namespace)
     guard()
     request("DELETE", path_of(server, kind, name, namespace))
-    world.settle()
+    settle()
   end
 end
 
@@ -156,10 +156,10 @@ local function add_requests(world, server)
 end
 
 
-function M.add(world, server, guard)
+function M.add(world, server, guard, settle)
   local request = requester(server)
   add_reads(world, server, request, guard)
-  add_writes(world, server, request, guard)
+  add_writes(world, server, request, guard, settle)
   add_requests(world, server)
   controllers.start(server)
 

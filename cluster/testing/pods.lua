@@ -14,7 +14,7 @@ local HABITS = {
 }
 
 
-function M.add(world, server, habit, guard)
+function M.add(world, server, habit, guard, settle)
   local decide = type(habit) == "function" and habit or HABITS[habit]
   local runtime = fake_runtime.new(decide)
   kubelet.new(server, { runtime = runtime }):start()
@@ -27,7 +27,7 @@ function M.add(world, server, habit, guard)
     if not pod or runtime:finish(pod, code) == 0 then
       error(("finish_pod: no container of pod %s runs"):format(name), 0)
     end
-    world.settle()
+    settle()
   end
 end
 

@@ -308,8 +308,7 @@ struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
     self->services.schemas = ml_openapi_cache_new();
     self->services.slices = ml_slices_new(opts->loop, !opts->virtual_time);
     self->services.authors = &self->authors;
-    if (!opts->virtual_time) /* nobody asks in a test */
-        self->services.journal = ml_journal_new(ML_JOURNAL_BYTES);
+    self->services.journal = ml_journal_new(ML_JOURNAL_BYTES);
     self->scripts = ml_scripts_new(&self->services, &opts->limits, opts->marker, operator_on_live,
                                    self);
     ml_scripts_set_guard(self->scripts, &opts->guard);

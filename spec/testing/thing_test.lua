@@ -202,6 +202,76 @@ describe("Pods of a world", function()
 end)
 
 
+describe("Settling a world", function()
+  local world
+
+  before_each(function()
+    world = testing.world { now = "2026-07-01T10:00:00Z" }
+  end)
+
+  it("lets conflicts be tried again, and needs no guess for how long", function()
+    world.fault("conflict", { verb = "create", kind = Secret, times = 3 })
+    world.apply(thing("a", "make"))
+    world.expect(Secret, "s", false)
+    assert.equal(START, world.now())
+    assert.same({}, world.settle())
+    world.expect(Thing, "a", { status = { made = true } })
+    assert.is_true(world.now() > START + 0.034 and world.now() < START + 0.036, world.now()) -- 5 + 10 + 20 ms
+  end)
+
+  it("moves no clock when nothing is to be tried again", function()
+    world.apply(thing("a", "tick"))
+    local list = world.settle()
+    assert.equal(START, world.now())
+    assert.same({ {
+      controller = "thing", kind = "Thing", namespace = "default", name = "a", state = "due", at = START + 60,
+      failures = 0, why = "its last run asked to be called again",
+    } }, list)
+    world = testing.world { now = START + 59.5 }
+    world.apply(thing("a", "tick"))
+    assert.equal(START + 60, world.settle()[1].at)
+    assert.equal(START + 59.5, world.now())
+  end)
+
+  it("tells the objects that fail on, why, and until when", function()
+    local heal = world.fault("internal_error", { verb = "create", kind = Secret, times = 1000 })
+    world.apply { thing("a", "make"), thing("b", "tick") }
+    local list = world.settle()
+    assert.is_true(world.now() <= START + 1)
+    assert.same({ "a", "b" }, { list[1].name, list[2].name })
+    assert.same({ "fails", 8 }, { list[1].state, list[1].failures })
+    assert.is_true(list[1].at > START + 1 and list[1].at < START + 1.3, list[1].at)
+    assert.matches("create Secret default/s", list[1].error)
+    heal()
+    assert.equal("b", world.settle()[1].name)
+    world.expect(Thing, "a", { status = { made = true } })
+  end)
+
+  it("is the same each time", function()
+    local function play()
+      world = testing.world { now = "2026-07-01T10:00:00Z" }
+      world.fault("unavailable", { verb = "create", kind = Secret, times = 1000 })
+      world.apply(thing("a", "make"))
+      return { world.settle(), world.now(), #world.requests() }
+    end
+    assert.same(play(), play())
+  end)
+
+  it("shows in a failed expectation what still waits", function()
+    world.fault("conflict", { verb = "create", kind = Secret })
+    world.apply(thing("a", "make"))
+    local waits = "\nstill waiting:\n  Thing default/a: it failed, and is tried again, in 0%.005 s: create Secret"
+    assert.matches("^Thing a is not as expected.*" .. waits, failure_of(world.expect, Thing, "a", { status = {} }))
+    assert.matches("^Secret s should be there, and is not" .. waits, failure_of(world.expect, Secret, "s", {}))
+    for i = 1, 9 do
+      world.apply(thing("t" .. i, "tick"))
+    end
+    assert.matches("\n  and 5 more$", failure_of(world.expect, Secret, "s", {}))
+    testing.world {}
+  end)
+end)
+
+
 describe("Faults of a world", function()
   local world
 

@@ -14,6 +14,19 @@ error "moonloop/meta is for editors; require 'moonloop.testing' instead"
 ---@field pods? "run"|"succeed"|"fail"|fun(pod: moonloop.Object, container: table): { after: number, code: integer }?
 ---@field seed? integer for everything random: uids, generated names, jitter, the script's draws. Default 1
 
+---@class moonloop.testing.Waiting
+---@field controller string
+---@field kind string of the object
+---@field name string of the object
+---@field namespace? string of the object
+--- of `"fails"` the last run failed; `"due"` asked to be called again; `"cache"` waits until the cache shows what the
+--- run wrote
+---@field state "fails"|"slowed"|"paused"|"cache"|"due"
+---@field why string the same in words
+---@field at? number when it runs again, in seconds since 1970. Nil: nothing is planned
+---@field failures integer in a row
+---@field error? string of the last run
+
 ---@class moonloop.testing.Event
 ---@field type "Normal"|"Warning"
 ---@field reason string
@@ -91,7 +104,9 @@ function world.expect(kind, name, fields, namespace) end
 ---@param duration string|number "5m", or seconds
 function world.advance(duration) end
 
---- Runs until no work is left, without advancing the clock.
+--- Runs until no work is left. The clock advances only to tries again that are due within a second, as after a
+--- conflict. Returns the objects that wait then: below.
+---@return moonloop.testing.Waiting[] waiting
 function world.settle() end
 
 --- Seconds since 1970.
