@@ -1037,6 +1037,11 @@ api.test_modules[1] = {
     doc = "Seconds since 1970.",
   },
   {
+    name = "pods", call = "world.pods(rule)",
+    params = { { "rule", "moonloop.testing.PodRule" } },
+    doc = "From now on pods do as the rule says: [below](#pods).",
+  },
+  {
     name = "finish_pod", call = "world.finish_pod(name [, how [, namespace]])",
     params = { { "name", "string" }, { "how?", '"Succeeded"|"Failed"|integer' }, WORLD_NAMESPACE },
     doc = 'Ends a pod: `"Succeeded"` (default), `"Failed"`, or an exit code. Its restartPolicy decides what follows.',
@@ -1109,6 +1114,19 @@ type_of {
       .. "and container that returns `{ after = seconds, code = exit code }`",
   },
   { "seed?", "integer", "for everything random: uids, generated names, jitter, the script's draws. Default 1" },
+}
+
+type_of {
+  name = "testing.PodRule", module = "moonloop.testing", given = true,
+  { "matching?", "string", 'a label selector: `"app=a,tier!=b"`. Default: all pods' },
+  { "name?", "string", "of the one pod" },
+  {
+    "ready_after?", "number|false", "seconds from the start of a container until it is ready; `false`: never. Until "
+      .. "then its readiness probe fails; if it has none, it starts only then",
+  },
+  { "exit_code?", "integer", "the containers end, with this code. 0 when only `exit_after` is given" },
+  { "exit_after?", "number", "seconds until they end. Default 0" },
+  { "times?", "integer", "for so many starts of containers. Default: for all" },
 }
 
 type_of {

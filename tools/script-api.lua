@@ -423,6 +423,12 @@ function sections.options(out)
 end
 
 
+function sections.pods(out)
+  head(out, "In a rule")
+  field_rows(out, types["testing.PodRule"])
+end
+
+
 function sections.waiting(out)
   head(out)
   field_rows(out, types["testing.Waiting"])

@@ -2,10 +2,11 @@
 --- is deleted, and keeps pod.status up to date.
 ---
 --- A *runtime* (fake_runtime.lua, process_runtime.lua) runs the containers:
----   runtime:start(run) -> handle | nil, reason, message
+---   runtime:start(run) -> handle | nil, reason, message, later
 ---     run = { pod =, container =, variables =, command =, attempt =, read =, token =, on_exit = function(exit) end }
 ---     with exit = { code =, signal =, reason =, message = }; never called inside start. read and token come
----     from the kubelet, for volumes
+---     from the kubelet, for volumes. later(again): not a failure; it calls again() when the container
+---                                     can start, not inside this call, and returns { stop = method }
 ---   handle:stop(seconds)              asks the container to end, and kills it after that time; on_exit follows.
 ---                                     Its preStop hook comes first, unless that has been run
 ---   handle:pre_stop(seconds, fn)      runs its preStop hook alone, within that time, and calls fn() then: at once
@@ -184,12 +185,15 @@ function M:on_exit(record, exit)
 end
 
 
-local function cannot_start(self, record, reason, message)
+local function cannot_start(self, record, reason, message, later)
   local function again()
     record.timer = nil
     self:start(record)
   end
-  if image_pulls.is_reason(reason) then
+  if later then
+    record.state = { waiting = { reason = reason, message = message } }
+    record.timer = later(again)
+  elseif image_pulls.is_reason(reason) then
     image_pulls.failed(record, reason, message, {
       event = function(...)
         self.kubelet:event(self.pod, ...)
@@ -213,7 +217,7 @@ function M:start(record)
   if not variables then
     return cannot_start(self, record, "CreateContainerConfigError", why)
   end
-  local handle, reason, message = self.kubelet.runtime:start {
+  local handle, reason, message, later = self.kubelet.runtime:start {
     pod = self.pod,
     container = record.spec,
     variables = variables,
@@ -226,7 +230,7 @@ function M:start(record)
     end,
   }
   if not handle then
-    return cannot_start(self, record, reason, message)
+    return cannot_start(self, record, reason, message, later)
   end
   record.handle = handle
   record.id = ("moonloop://%s/%s/%d"):format(self.pod.metadata.uid, record.spec.name, record.restarts)

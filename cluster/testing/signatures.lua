@@ -48,6 +48,10 @@ return {
     ["world.now"] = {
       call = "world.now()",
     },
+    ["world.pods"] = {
+      call = "world.pods(rule)",
+      { "rule", 'moonloop.testing.PodRule' },
+    },
     ["world.finish_pod"] = {
       call = "world.finish_pod(name [, how [, namespace]])",
       { "name", 'string' },
@@ -99,6 +103,14 @@ return {
       { "pods?", '"run"|"succeed"|"fail"|fun(pod: moonloop.Object, container: table): { after: number, code: inte'
         .. 'ger }?' },
       { "seed?", 'integer' },
+    },
+    ["moonloop.testing.PodRule"] = {
+      { "matching?", 'string' },
+      { "name?", 'string' },
+      { "ready_after?", 'number|false' },
+      { "exit_code?", 'integer' },
+      { "exit_after?", 'number' },
+      { "times?", 'integer' },
     },
     ["moonloop.testing.Where"] = {
       { "verb?", '"create"|"update"|"patch"|"delete"|"get"|"list"' },

@@ -202,6 +202,123 @@ describe("Pods of a world", function()
 end)
 
 
+describe("A rule for pods", function()
+  local Deployment = moonloop.kind("apps/v1", "Deployment")
+  local Job = moonloop.kind("batch/v1", "Job")
+  local world
+
+  before_each(function()
+    world = testing.world { now = "2026-07-01T10:00:00Z" }
+  end)
+
+  local function template(probe)
+    local container = { name = "c", image = "busybox", readinessProbe = probe }
+    return { metadata = { labels = { app = "web" } }, spec = { containers = { container } } }
+  end
+
+  local function deployment(probe)
+    return {
+      apiVersion = "apps/v1", kind = "Deployment", metadata = { name = "web" },
+      spec = { replicas = 2, selector = { matchLabels = { app = "web" } }, template = template(probe) },
+    }
+  end
+
+  local function job()
+    local once = template()
+    once.spec.restartPolicy = "Never"
+    return {
+      apiVersion = "batch/v1", kind = "Job", metadata = { name = "j" }, spec = { template = once, backoffLimit = 5 },
+    }
+  end
+
+  local function ready()
+    return world.get(Deployment, "web").status.readyReplicas or 0
+  end
+
+  it("lets a Deployment's pods be ready after a time, to the instant", function()
+    world.pods { matching = "app=web", ready_after = 20 }
+    world.apply(deployment())
+    assert.equal("Pending", world.list(Pod)[1].status.phase)
+    world.advance(19.9)
+    assert.equal(0, ready())
+    world.advance(0.2)
+    assert.equal(2, ready())
+    world.expect(Deployment, "web", { status = { availableReplicas = 2 } })
+  end)
+
+  it("lets a readiness probe fail until then", function()
+    world.pods { ready_after = 25 }
+    world.apply(deployment { httpGet = { path = "/", port = 80 }, periodSeconds = 10 })
+    assert.equal("Running", world.list(Pod)[1].status.phase)
+    world.advance(24)
+    assert.equal(0, ready())
+    world.advance(1.1)
+    assert.equal(2, ready())
+  end)
+
+  it("counts for pods that match, the last one first, and may be changed", function()
+    world.pods { ready_after = false }
+    world.pods { matching = "app!=web", ready_after = 0 }
+    world.apply { deployment(), pod("other", "Never") }
+    world.advance "1h"
+    assert.equal(0, ready())
+    world.expect(Pod, "other", { status = { phase = "Running" } })
+    local one = world.list(Pod, "app=web")[1].metadata.name
+    world.pods { name = one, ready_after = 0 }
+    assert.equal(1, ready())
+    world.pods { ready_after = 5 }
+    world.advance(5)
+    assert.equal(2, ready())
+  end)
+
+  it("lets a pod wait that is deleted meanwhile", function()
+    world.pods { ready_after = false }
+    world.apply(deployment())
+    world.delete(Deployment, "web")
+    world.advance "1m"
+    world.pods { ready_after = 0 }
+    assert.same({}, world.list(Pod))
+  end)
+
+  it("lets a Job's pods fail with a code, so often, and take their time", function()
+    world.pods { exit_after = 60 }
+    world.pods { exit_code = 3, exit_after = 5, times = 2 }
+    world.apply(job())
+    world.advance(5)
+    local failed = world.list(Pod)[1].status
+    assert.same({ "Failed", 3 }, { failed.phase, failed.containerStatuses[1].state.terminated.exitCode })
+    world.advance "2m"
+    world.expect(Job, "j", { status = { failed = 2, succeeded = 1 } })
+    world.expect(Job, "j", { status = { conditions = { { type = "SuccessCriteriaMet" }, { type = "Complete" } } } })
+  end)
+
+  it("leaves open whatever it does not say", function()
+    world = testing.world { pods = "succeed" }
+    world.pods { ready_after = 10 }
+    world.apply(pod("p", "Never"))
+    world.expect(Pod, "p", { status = { phase = "Pending" } })
+    world.advance(10)
+    world.expect(Pod, "p", { status = { phase = "Succeeded" } })
+  end)
+
+  it("is refused when it is none", function()
+    local cases = {
+      ["exit_code: expected 0 to 255"] = { exit_code = 256 },
+      ["exit_after: expected 0 or more"] = { exit_after = -1 },
+      ["ready_after: expected 0 or more"] = { ready_after = 0 / 0 },
+      ["ready_after: expected a number or false, got true"] = { ready_after = true },
+      ["unknown field 'selector'; the fields are matching, name, ready_after, exit_code, exit_after, times"] = {
+        selector = "a",
+      },
+    }
+    for why, rule in pairs(cases) do
+      assert.equal("world.pods(rule): " .. why, failure_of(world.pods, rule))
+    end
+    assert.matches("^world%.pods%(rule%): matching: .*found '='", failure_of(world.pods, { matching = "a in =" }))
+  end)
+end)
+
+
 describe("Settling a world", function()
   local world
 

@@ -14,6 +14,16 @@ error "moonloop/meta is for editors; require 'moonloop.testing' instead"
 ---@field pods? "run"|"succeed"|"fail"|fun(pod: moonloop.Object, container: table): { after: number, code: integer }?
 ---@field seed? integer for everything random: uids, generated names, jitter, the script's draws. Default 1
 
+---@class moonloop.testing.PodRule
+---@field matching? string a label selector: `"app=a,tier!=b"`. Default: all pods
+---@field name? string of the one pod
+--- seconds from the start of a container until it is ready; `false`: never. Until then its readiness probe fails; if
+--- it has none, it starts only then
+---@field ready_after? number|false
+---@field exit_code? integer the containers end, with this code. 0 when only `exit_after` is given
+---@field exit_after? number seconds until they end. Default 0
+---@field times? integer for so many starts of containers. Default: for all
+
 ---@class moonloop.testing.Waiting
 ---@field controller string
 ---@field kind string of the object
@@ -112,6 +122,10 @@ function world.settle() end
 --- Seconds since 1970.
 ---@return number seconds
 function world.now() end
+
+--- From now on pods do as the rule says: below.
+---@param rule moonloop.testing.PodRule
+function world.pods(rule) end
 
 --- Ends a pod: `"Succeeded"` (default), `"Failed"`, or an exit code. Its restartPolicy decides what follows.
 ---@param name string
