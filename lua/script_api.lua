@@ -1047,11 +1047,15 @@ api.test_modules[1] = {
     doc = 'Ends a pod: `"Succeeded"` (default), `"Failed"`, or an exit code. Its restartPolicy decides what follows.',
   },
   {
-    name = "events", call = "world.events([Kind [, name]])",
-    params = { { "kind?", "moonloop.Kind" }, { "name?", "string" } },
+    name = "events", call = "world.events([Kind [, name [, by]]])",
+    params = {
+      { "kind?", "moonloop.Kind" }, { "name?", "string" },
+      { "by?", "string", "the name of a controller: a script's, or of the cluster, as `deployment-controller`" },
+    },
     returns = { { "events", "moonloop.testing.Event[]" } },
-    doc = "The Events on objects, of this kind and name if given, oldest first: `type`, `reason`, `note`, `kind`, "
-      .. '`name`. The operator sends them with a short delay: call `world.advance "1s"` first.',
+    doc = "The Events on objects, of this kind and name and by this controller if given, oldest first: `type`, "
+      .. '`reason`, `note`, `kind`, `name`, `by`. `world.events(nil, nil, "site")` are those of the script `site`. The '
+      .. 'operator sends them with a short delay: call `world.advance "1s"` first.',
   },
   {
     name = "requests", call = "world.requests([verb [, path]])",
@@ -1152,6 +1156,7 @@ type_of {
   { "note", "string" },
   { "kind", "string", "of the object" },
   { "name", "string", "of the object" },
+  { "by", "string", "the controller that reports it" },
 }
 
 type_of {

@@ -69,15 +69,17 @@ local function add_reads(world, server, request, guard)
     return plain(request("GET", path_of(server, kind, nil, "", query)).items)
   end
 
-  --- The Events about objects, of one kind and name if given, oldest first: { type =, reason =, note =, kind =,
-  --- name = }.
-  function world.events(kind, name)
+  --- The Events about objects, of one kind and name and from one reporter if given, oldest first: { type =, reason =,
+  --- note =, kind =, name =, by = }.
+  function world.events(kind, name, by)
     local list = {}
     for _, event in ipairs(world.list { apiVersion = "events.k8s.io/v1", kind = "Event" }) do
       local about = event.regarding or {}
-      if (not kind or about.kind == kind.kind) and (not name or about.name == name) then
+      local is_from = not by or event.reportingController == by
+      if is_from and (not kind or about.kind == kind.kind) and (not name or about.name == name) then
         list[#list + 1] = {
           type = event.type, reason = event.reason, note = event.note, kind = about.kind, name = about.name,
+          by = event.reportingController,
           order = math.tointeger(event.metadata.resourceVersion),
         }
       end

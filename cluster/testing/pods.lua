@@ -47,7 +47,8 @@ end
 -- Is the rule for this start of a container? Counts the start.
 local function is_for(rule, pod, container, attempt)
   local meta = pod.metadata
-  if rule.name and rule.name ~= meta.name or rule.selector and not label_selectors.match(rule.selector, meta.labels) then
+  local is_named = not rule.name or rule.name == meta.name
+  if not is_named or rule.selector and not label_selectors.match(rule.selector, meta.labels) then
     return false
   end
   local start = ("%s/%s/%d"):format(meta.uid, container.name, attempt)

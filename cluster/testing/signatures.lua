@@ -59,9 +59,10 @@ return {
       { "namespace?", 'string' },
     },
     ["world.events"] = {
-      call = "world.events([Kind [, name]])",
+      call = "world.events([Kind [, name [, by]]])",
       { "kind?", 'moonloop.Kind' },
       { "name?", 'string' },
+      { "by?", 'string' },
     },
     ["world.requests"] = {
       call = "world.requests([verb [, path]])",

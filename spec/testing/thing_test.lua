@@ -146,6 +146,20 @@ describe("A world", function()
     end
   end)
 
+  it("tells the Events of a script apart from those of the cluster", function()
+    world.apply { thing("a", "invalid"), pod("p", "Never") }
+    world.advance "1s"
+    local by = {}
+    for _, event in ipairs(world.events()) do
+      by[event.by] = (by[event.by] or 0) + 1
+    end
+    assert.is_true(by.kubelet > 0 and by["default-scheduler"] == 1)
+    local own = world.events(nil, nil, "thing")
+    assert.same({ by.thing, "Invalid", "a", "thing" }, { #own, own[1].reason, own[1].name, own[1].by })
+    assert.same({}, world.events(Pod, "p", "thing"))
+    assert.equal(by.kubelet, #world.events(Pod, "p", "kubelet"))
+  end)
+
   it("ends when the next one begins", function()
     testing.world {}
     assert.truthy(failure_of(world.settle):find("this world has ended", 1, true))

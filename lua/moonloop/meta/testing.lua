@@ -43,6 +43,7 @@ error "moonloop/meta is for editors; require 'moonloop.testing' instead"
 ---@field note string
 ---@field kind string of the object
 ---@field name string of the object
+---@field by string the controller that reports it
 
 ---@class moonloop.testing.Request
 ---@field verb string "create", "patch", …
@@ -133,12 +134,14 @@ function world.pods(rule) end
 ---@param namespace? string "default" when left out
 function world.finish_pod(name, how, namespace) end
 
---- The Events on objects, of this kind and name if given, oldest first: `type`, `reason`, `note`, `kind`, `name`. The
---- operator sends them with a short delay: call `world.advance "1s"` first.
+--- The Events on objects, of this kind and name and by this controller if given, oldest first: `type`, `reason`,
+--- `note`, `kind`, `name`, `by`. `world.events(nil, nil, "site")` are those of the script `site`. The operator sends
+--- them with a short delay: call `world.advance "1s"` first.
 ---@param kind? moonloop.Kind
 ---@param name? string
+---@param by? string the name of a controller: a script's, or of the cluster, as `deployment-controller`
 ---@return moonloop.testing.Event[] events
-function world.events(kind, name) end
+function world.events(kind, name, by) end
 
 --- The requests of the operator: `verb`, `path`, `code`. `#world.requests("create", "/pods")`
 ---@param verb? string
