@@ -26,6 +26,7 @@ struct test {
     const char *output;
     const char *seed;
     const char *log_level;
+    const char *coverage; /* file of lcov, or "" */
     int timeout_ms;
     bool shuffle;
     bool watch;
@@ -43,6 +44,8 @@ static void describe(struct ml_buf *out, const struct test *test, struct ml_str 
     ml_json_put_bool(&writer, "shuffle", test->shuffle);
     if (test->seed)
         ml_json_put_string(&writer, "seed", ml_str_of(test->seed));
+    if (test->coverage)
+        ml_json_put_string(&writer, "coverage", ml_str_of(test->coverage));
     ml_json_key(&writer, ML_STR("stopped"));
     ml_json_begin_array(&writer);
     while (stopped.len > 0)
@@ -85,6 +88,7 @@ static int run_tests(const struct test *test, enum ml_log_level level, struct ml
     const struct ml_world_options options = {
         .log_fd = test->log_level ? STDERR_FILENO : -1,
         .log_level = level,
+        .coverage = test->coverage != NULL,
     };
     struct ml_world *world;
     int64_t failed = 0;
@@ -314,6 +318,9 @@ static const struct ml_option options[] = {
      ML_OPTION_TEXT, offsetof(struct test, output)},
     {"--shuffle", NULL, "in random order", ML_OPTION_FLAG, offsetof(struct test, shuffle)},
     {"--seed", "N", "of the random order", ML_OPTION_TEXT, offsetof(struct test, seed)},
+    {"--coverage", "FILE",
+     "say which lines of the scripts ran, and which fields no test set; FILE gets lcov's form",
+     ML_OPTION_MAY_TEXT, offsetof(struct test, coverage)},
     {"--timeout", "DURATION", "how long a test may take; default 2m", ML_OPTION_DURATION,
      offsetof(struct test, timeout_ms)},
     {"--log-level", "LEVEL", "show the operator's log from this level on: debug, info, …",

@@ -1,10 +1,12 @@
 /* The world of `moonloop test`: server, faults and operator in one process on a clock that stands
- * still, and what its scripts ask by ctx.http, answered by a function of the test. Driven by Lua
- * with `require "cluster.world"`, by specs in C directly. */
+ * still; what its scripts ask by ctx.http, answered by a function of the test; and the lines of
+ * them that run. Driven by Lua with `require "cluster.world"`, by specs in C directly. */
 #include "cluster/host/world.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cluster/host/local_webhooks.h"
 #include "cluster/host/transport_embedded.h"
@@ -12,6 +14,7 @@
 #include "codec/json.h"
 #include "operator/inspect.h"
 #include "operator/text_check.h"
+#include "script/script.h"
 #include "state/outbound.h"
 
 /* ---- ctx.http, of any origin, answered by cluster/testing/http.lua ---- */
@@ -141,6 +144,167 @@ static void world_http_free(struct ml_outbound *outbound)
         free(ml_container_of(outbound, struct world_http, seam));
 }
 
+/* ---- the lines of scripts that can run, and how often each did, for --coverage ---- */
+
+#define COVERED_LINES_MAX 1048576 /* of a file: it has at most 1 MiB */
+#define CANNOT_RUN        UINT32_MAX
+
+struct covered_file {
+    char *path;
+    const char *name; /* in the path: as scripts of this world call it */
+    uint32_t *times;  /* by line; or CANNOT_RUN */
+    size_t count;     /* of these */
+    bool is_of_world;
+};
+
+/* Over all resets of a world. */
+struct coverage {
+    struct ml_coverage sink;
+    const char *const *scripts; /* of the world */
+    struct covered_file *files;
+    size_t count;
+};
+
+/* The path of a file that a script of the world calls by this name; the caller frees it. */
+static char *path_of(const struct coverage *self, const char *name)
+{
+    struct stat status;
+    for (const char *const *script = self->scripts; script && *script; script++) {
+        bool is_folder = stat(*script, &status) == 0 && S_ISDIR(status.st_mode);
+        const char *slash = strrchr(*script, '/');
+        int len = is_folder ? (int)strlen(*script) : slash ? (int)(slash - *script) : 0;
+        while (len > 1 && (*script)[len - 1] == '/')
+            len--;
+        char *path = len > 0 ? ml_asprintf("%.*s/%s", len, *script, name) : ml_strdup(name);
+        if (access(path, R_OK) == 0)
+            return path;
+        free(path);
+    }
+    return ml_strdup(name);
+}
+
+static struct covered_file *find_by_name(const struct coverage *self, const char *name)
+{
+    for (size_t i = self->count; i-- > 0;)
+        if (self->files[i].is_of_world && strcmp(self->files[i].name, name) == 0)
+            return &self->files[i];
+    return NULL;
+}
+
+static struct covered_file *find_by_path(const struct coverage *self, const char *path)
+{
+    for (size_t i = 0; i < self->count; i++)
+        if (strcmp(self->files[i].path, path) == 0)
+            return &self->files[i];
+    return NULL;
+}
+
+static struct covered_file *add_file(struct coverage *self, const char *name)
+{
+    char *path = path_of(self, name);
+    struct covered_file *file = find_by_path(self, path);
+    if (file) {
+        free(path);
+    } else {
+        self->files = ml_realloc(self->files, (self->count + 1) * sizeof *self->files);
+        file = &self->files[self->count++];
+        *file = (struct covered_file){.path = path};
+    }
+    file->name = file->path + strlen(file->path) - strlen(name);
+    file->is_of_world = true;
+    return file;
+}
+
+static void on_can_run(struct ml_coverage *sink, const char *name, int line)
+{
+    struct coverage *self = ml_container_of(sink, struct coverage, sink);
+    struct covered_file *file = find_by_name(self, name);
+    size_t needed = (size_t)line + 1;
+    if (line <= 0 || needed > COVERED_LINES_MAX)
+        return;
+    if (!file)
+        file = add_file(self, name);
+    if (needed > file->count) {
+        file->times = ml_realloc(file->times, needed * sizeof *file->times);
+        memset(file->times + file->count, 0xff, (needed - file->count) * sizeof *file->times);
+        file->count = needed;
+    }
+    if (file->times[line] == CANNOT_RUN)
+        file->times[line] = 0;
+}
+
+static void on_runs(struct ml_coverage *sink, const char *name, int line)
+{
+    struct coverage *self = ml_container_of(sink, struct coverage, sink);
+    struct covered_file *file = find_by_name(self, name);
+    if (file && line > 0 && (size_t)line < file->count && file->times[line] < CANNOT_RUN - 1)
+        file->times[line]++;
+}
+
+static struct coverage *coverage_new(void)
+{
+    struct coverage *self = ml_new(struct coverage);
+    self->sink = (struct ml_coverage){on_can_run, on_runs};
+    return self;
+}
+
+static void coverage_free(struct coverage *self)
+{
+    if (!self)
+        return;
+    for (size_t i = 0; i < self->count; i++) {
+        free(self->files[i].path);
+        free(self->files[i].times);
+    }
+    free(self->files);
+    free(self);
+}
+
+static struct ml_coverage *coverage_sink(struct coverage *self)
+{
+    return self ? &self->sink : NULL;
+}
+
+/* Scripts name their files as found in these files and folders from now on. `scripts` ends with
+ * NULL, and is borrowed until the next call. */
+static void coverage_begin_world(struct coverage *self, const char *const *scripts)
+{
+    self->scripts = scripts;
+    for (size_t i = 0; i < self->count; i++)
+        self->files[i].is_of_world = false;
+}
+
+static int by_path(const void *a, const void *b)
+{
+    return strcmp(((const struct covered_file *)a)->path, ((const struct covered_file *)b)->path);
+}
+
+/* As a list of { file, lines = list of { line, times } }, by path. */
+static void coverage_write(const struct coverage *self, struct ml_json_writer *writer)
+{
+    if (self->count > 0)
+        qsort(self->files, self->count, sizeof *self->files, by_path);
+    ml_json_begin_array(writer);
+    for (size_t i = 0; i < self->count; i++) {
+        const struct covered_file *file = &self->files[i];
+        ml_json_begin_object(writer);
+        ml_json_put_string(writer, "file", ml_str_of(file->path));
+        ml_json_key(writer, ML_STR("lines"));
+        ml_json_begin_array(writer);
+        for (size_t line = 1; line < file->count; line++) {
+            if (file->times[line] == CANNOT_RUN)
+                continue;
+            ml_json_begin_array(writer);
+            ml_json_int(writer, (int64_t)line);
+            ml_json_int(writer, file->times[line]);
+            ml_json_end_array(writer);
+        }
+        ml_json_end_array(writer);
+        ml_json_end_object(writer);
+    }
+    ml_json_end_array(writer);
+}
+
 /* ---- the world ---- */
 
 #define ROUNDS_MAX  10000 /* of one settle */
@@ -220,6 +384,7 @@ struct ml_world {
 
     struct ml_transport *transport; /* with the faults, which outlive a restart */
     struct ml_outbound *outbound;   /* answers ctx.http */
+    struct coverage *coverage;      /* NULL: nobody asks */
 
     /* Made anew for each life of the operator. */
     struct ml_metrics *metrics;
@@ -270,6 +435,7 @@ static void make_world_operator(struct ml_world *world)
         .instance = INSTANCE,
         .outbound = world->outbound,
         .checked = &checked,
+        .coverage = coverage_sink(world->coverage),
     };
     world->operator= ml_operator_new(&opts);
     struct ml_scripts *scripts = ml_operator_scripts(world->operator);
@@ -316,6 +482,8 @@ static void build_on_server(struct ml_world *world, const struct ml_world_setup 
 {
     world->transport = ml_transport_embedded_new(world->loop, world->server, NULL);
     copy_world_scripts(world, setup->scripts);
+    if (world->coverage)
+        coverage_begin_world(world->coverage, (const char *const *)world->scripts);
     make_world_operator(world);
 }
 
@@ -348,6 +516,7 @@ int ml_world_new(const struct ml_world_options *options, struct ml_world **out, 
     }
     ml_local_webhooks_open(ml_world_server_lua(world), &world->operator);
     world->outbound = world_http_new(world->loop, ml_world_server_lua(world));
+    world->coverage = options->coverage ? coverage_new() : NULL;
     build_on_server(world, &options->setup);
     *out = world;
     return 0;
@@ -361,6 +530,7 @@ void ml_world_free(struct ml_world *world)
     world_http_free(world->outbound);
     ml_apiserver_free(world->server);
     ml_loop_free(world->loop);
+    coverage_free(world->coverage);
     free_world_scripts(world);
     free(world);
 }
@@ -727,6 +897,19 @@ static int lua_metrics(void *world, struct ml_str argument, struct ml_buf *resul
     return 0;
 }
 
+/* coverage() -> list of { file, lines }; true: nobody asks */
+static int lua_coverage(void *world, struct ml_str argument, struct ml_buf *result,
+                        struct ml_err *err)
+{
+    const struct ml_world *self = world;
+    struct ml_json_writer writer;
+    (void)argument, (void)err;
+    ml_json_writer_init(&writer, result);
+    if (self->coverage)
+        coverage_write(self->coverage, &writer);
+    return 0;
+}
+
 /* waiting() -> the answer of moonloop top: operator/inspect.h */
 static int lua_waiting(void *world, struct ml_str argument, struct ml_buf *result,
                        struct ml_err *err)
@@ -797,6 +980,7 @@ void ml_world_lua_open(struct ml_world *world)
                      {"ready", lua_ready},
                      {"metrics", lua_metrics},
                      {"waiting", lua_waiting},
+                     {"coverage", lua_coverage},
                      {"reset", lua_reset}};
     for (size_t i = 0; i < ML_COUNT(functions); i++)
         ml_server_lua_define(ml_world_server_lua(world), "cluster.world", functions[i].name,

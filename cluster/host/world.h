@@ -26,6 +26,7 @@ struct ml_world_options {
     int log_fd; /* borrowed; below 0: no log */
     enum ml_log_level log_level;
     bool files_first; /* as in ml_server_lua_options */
+    bool coverage;    /* notes which lines of scripts run */
 };
 
 /* Nothing has run yet. The operator, also after reset and restart, starts within the next settle,

@@ -96,6 +96,14 @@ function world.metrics() end
 ---@return string? message
 function world.waiting() end
 
+---@class moonloop.world.Covered
+---@field file string path
+---@field lines integer[][] { line, times }: the lines that can run, and how often each ran
+
+--- The files of scripts of all worlds so far, by path.
+---@return moonloop.world.Covered[]|true covered true: the host was not asked to note it
+function world.coverage() end
+
 ---@class moonloop.world.Setup
 ---@field scripts? string[] files and folders of the operator
 ---@field settings? table for the server

@@ -1,4 +1,5 @@
 --- The CustomResourceDefinitions of a world: those beside the test, or those of the option `crds`.
+local coverage = require "cluster.testing.coverage"
 local host = require "cluster.host"
 local paths = require "cluster.testing.paths"
 
@@ -47,6 +48,7 @@ local function definitions_in(path)
     read[path] = {}
     for _, document in ipairs(documents) do
       if type(document) == "table" and document.kind == "CustomResourceDefinition" then
+        coverage.note_definition(document)
         table.insert(read[path], document)
       end
     end

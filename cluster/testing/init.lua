@@ -9,6 +9,7 @@
 ---
 --- Each call that changes the world returns when no work is left, so a test sees only finished states.
 local calls = require "cluster.testing.calls"
+local coverage = require "cluster.testing.coverage"
 local crds = require "cluster.testing.crds"
 local expect = require "cluster.testing.expect"
 local faults = require "cluster.testing.faults"
@@ -170,6 +171,7 @@ function M.world(options)
   if ready ~= true then
     error(ready, 0)
   end
+  coverage.note_controllers()
   return calls.public("world", world)
 end
 

@@ -1,5 +1,6 @@
 --- Reading and writing the objects of a world.
 local controllers = require "cluster.controllers"
+local coverage = require "cluster.testing.coverage"
 local host = require "cluster.host"
 
 local M = {}
@@ -113,6 +114,7 @@ local function add_writes(world, server, request, guard, settle)
     guard()
     for _, object in ipairs(objects_of(what)) do
       local meta = object.metadata
+      coverage.note_object(object.kind, object)
       request("PATCH", path_of(server, object, meta.name, meta.namespace, "?fieldManager=test&force=true"), object,
         APPLY)
     end
@@ -122,6 +124,7 @@ local function add_writes(world, server, request, guard, settle)
   --- Merges changes into an object; with `subresource` into its "status".
   function world.patch(kind, name, changes, subresource, namespace)
     guard()
+    coverage.note_object(kind.kind, changes)
     local rest = subresource and "/" .. subresource or ""
     request("PATCH", path_of(server, kind, name, namespace, rest), changes, MERGE)
     settle()

@@ -75,7 +75,8 @@ end
 
 
 --- @param options table { paths = files and folders, output = busted's handler, filters = Lua patterns of names,
----   shuffle = in random order?, seed = of that order, or nil, stopped = see M, or nil }
+---   shuffle = in random order?, seed = of that order, or nil, stopped = see M, or nil,
+---   coverage = path of a file for lcov, or "", or nil }
 --- @return integer busted's exit code: how many tests failed, 0 when none did. Raises when a path has no test, or no
 ---   test passes the filters
 function M.run(options)
@@ -93,7 +94,14 @@ function M.run(options)
   words[#words + 1] = options.shuffle and "--shuffle" or nil
   words[#words + 1] = options.seed and "--seed=" .. options.seed
   table.move(options.paths, 1, #options.paths, #words + 1, words)
+  if options.coverage then
+    require("cluster.testing.coverage").is_on = true
+  end
   local code = run_to_exit(words)
+  if options.coverage then
+    local out = options.output:find "Terminal$" and io.stdout or io.stderr -- other forms are for machines
+    require("cluster.testing.coverage").report(options.coverage, out)
+  end
   if code == 0 then
     check_that_tests_ran(options)
   end

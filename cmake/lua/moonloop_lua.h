@@ -46,6 +46,13 @@ void moonloop_lua_globals(struct lua_State *L, int index,
 void moonloop_lua_locals(const struct moonloop_lua_use *use,
                          void (*each)(void *context, const char *name), void *context);
 
+/* Calls `visit` with each line that code of the Lua function at `index`, fresh from lua_load, and
+ * of the functions in it is on: some more than once, in no stated order. Jumps do not count, nor do
+ * the returns that the compiler adds at a function's end and behind a tail call: no code may come
+ * to these. */
+void moonloop_lua_lines(struct lua_State *L, int index, void (*visit)(void *context, int line),
+                        void *context);
+
 /* Returns a new random seed, for the strings of one state. */
 unsigned moonloop_lua_next_seed(void);
 

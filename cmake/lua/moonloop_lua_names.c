@@ -1,5 +1,5 @@
-/* Finds the names of the environment that compiled code uses (moonloop_lua.h), for
- * host/script/module.c: reads Lua's own code, and changes nothing. */
+/* Finds the names of the environment that compiled code uses, and the lines that it is on
+ * (moonloop_lua.h), for host/script/module.c: reads Lua's own code, and changes nothing. */
 #include "lprefix.h"
 
 #include "ldebug.h"
@@ -128,4 +128,25 @@ void moonloop_lua_locals(const struct moonloop_lua_use *use,
             if (function->locvars[i].startpc <= pc && pc < function->locvars[i].endpc)
                 each(context, getstr(function->locvars[i].varname));
     }
+}
+
+static void visit_lines(const Proto *function, void (*visit)(void *context, int line),
+                        void *context)
+{
+    OpCode before = OP_VARARGPREP;
+    for (int pc = 0; pc < function->sizecode - 1; pc++) {
+        OpCode code = GET_OPCODE(function->code[pc]);
+        if (code != OP_JMP && code != OP_VARARGPREP && before != OP_TAILCALL)
+            visit(context, luaG_getfuncline(function, pc));
+        before = code;
+    }
+    for (int i = 0; i < function->sizep; i++)
+        visit_lines(function->p[i], visit, context);
+}
+
+void moonloop_lua_lines(struct lua_State *L, int index, void (*visit)(void *context, int line),
+                        void *context)
+{
+    const LClosure *closure = lua_topointer(L, index);
+    visit_lines(closure->p, visit, context);
 }

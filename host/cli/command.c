@@ -113,6 +113,9 @@ static int store(const struct ml_option *option, void *into, const char *value, 
     case ML_OPTION_TEXT:
         *(const char **)into = value;
         return 0;
+    case ML_OPTION_MAY_TEXT:
+        *(const char **)into = value ? value : "";
+        return 0;
     case ML_OPTION_LIST:
         if (list->count == ML_OPTION_VALUES_MAX)
             return ml_err_set(err, ML_EINVALID, "%s: given more than %d times", option->name,
@@ -161,7 +164,7 @@ static int parse_option(const struct ml_command *command, void *values, int argc
         return refuse_unknown(command, name, err);
     if (option->type == ML_OPTION_FLAG && value.ptr && !ml_str_is(value, "true"))
         return ml_err_set(err, ML_EINVALID, "%s takes no value", option->name);
-    if (option->type != ML_OPTION_FLAG && !value.ptr) {
+    if (option->type != ML_OPTION_FLAG && option->type != ML_OPTION_MAY_TEXT && !value.ptr) {
         if (*at + 1 >= argc)
             return ml_err_set(err, ML_EINVALID, "%s needs a value: %s %s", option->name,
                               option->name, option->value);
@@ -210,7 +213,8 @@ void ml_option_list_put(struct ml_json_writer *writer, const char *name,
 static void print_option(const struct ml_option *option)
 {
     char left[64];
-    snprintf(left, sizeof left, "%s %s", option->name, option->value ? option->value : "");
+    const char *form = option->type == ML_OPTION_MAY_TEXT ? "%s[=%s]" : "%s %s";
+    snprintf(left, sizeof left, form, option->name, option->value ? option->value : "");
     if (strlen(left) > 36)
         printf("  %s\n  %-36s %s\n", left, "", option->help);
     else

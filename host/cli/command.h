@@ -15,6 +15,7 @@ struct ml_tester;
 enum ml_option_type {
     ML_OPTION_FLAG,     /* bool */
     ML_OPTION_TEXT,     /* const char * */
+    ML_OPTION_MAY_TEXT, /* const char *: --name=VALUE, or --name, which is "" */
     ML_OPTION_LIST,     /* struct ml_option_list; repeated or comma-free */
     ML_OPTION_SIZE,     /* size_t of bytes: 16Mi, 512Ki, 1000000 */
     ML_OPTION_COUNT,    /* int, 0 or more */

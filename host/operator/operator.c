@@ -305,6 +305,7 @@ struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
     self->services.script_memory.max = memory_of_all(opts->limits.memory_max);
     self->services.outbound = opts->outbound;
     self->services.checked = opts->checked;
+    self->services.coverage = opts->coverage;
     self->services.schemas = ml_openapi_cache_new();
     self->services.slices = ml_slices_new(opts->loop, !opts->virtual_time);
     self->services.authors = &self->authors;

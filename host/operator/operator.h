@@ -44,6 +44,7 @@ struct ml_operator_opts {
     struct ml_outbound *outbound;          /* of ctx.http; NULL: scripts ask nobody */
     struct ml_guard_opts guard;
     struct ml_checked_texts *checked; /* text_check.h; NULL: each text is analyzed */
+    struct ml_coverage *coverage;     /* script/script.h; NULL: nobody asks */
     struct ml_tester *tester;         /* own_tests.h; NULL: tests of scripts are not run */
 };
 

@@ -212,6 +212,7 @@ static struct {
     bool stopped;      /* the deadline has ended the code */
     size_t late_bytes; /* allocated since `expired` */
     int64_t budget_ns;
+    int stretch; /* how many times its budget the code has */
 } cpu;
 
 /* A script past its deadline may still allocate this much while it ends: a message, a place, a few
@@ -224,6 +225,7 @@ static struct {
 #else
 #define STRESS_STRETCH 1
 #endif
+#define COVERAGE_STRETCH 10 /* a call of C at each line takes several times as long */
 
 /* Past its deadline a script is refused memory, which ends functions in C that forget to check the
  * flag. */
@@ -340,6 +342,25 @@ static int64_t timer_set(int64_t delay_ns)
     return left.it_value.tv_sec * ML_NS_PER_S + left.it_value.tv_nsec;
 }
 
+/* Lines of the library have names that no file of a script has. */
+static void note_line(lua_State *L, lua_Debug *activation)
+{
+    struct ml_coverage *coverage = script_of(L)->services->coverage;
+    lua_getinfo(L, "S", activation);
+    coverage->runs(coverage, activation->source + 1, activation->currentline);
+}
+
+/* The hook of the deadline takes the place of this one. */
+static void follow_lines(lua_State *L)
+{
+    const struct ml_services *services = script_of(L)->services;
+    cpu.stretch = STRESS_STRETCH;
+    if (!services || !services->coverage)
+        return;
+    cpu.stretch *= COVERAGE_STRETCH;
+    lua_sethook(L, note_line, LUA_MASKLINE, 0);
+}
+
 /* Notes the version that is running, for operator/crash_marker.c to read after the process has
  * died. */
 static void mark_at_work(const struct ml_script *script, uint64_t version)
@@ -355,7 +376,8 @@ void script_cpu_begin(lua_State *L, int64_t budget_ns)
     cpu.expired = 0;
     cpu.stopped = false;
     cpu.late_bytes = 0;
-    cpu.budget_ns = ML_MAX(budget_ns, ML_NS_PER_MS) * STRESS_STRETCH;
+    follow_lines(L);
+    cpu.budget_ns = ML_MAX(budget_ns, ML_NS_PER_MS) * cpu.stretch;
     cpu.running = L;
     timer_set(cpu.budget_ns);
 }
@@ -377,7 +399,7 @@ int64_t script_cpu_end(enum script_deadline *out_deadline)
     *out_deadline = cpu.stopped ? DEADLINE_STOPPED : cpu.expired ? DEADLINE_RANG : DEADLINE_KEPT;
     cpu.expired = 0;
     int64_t used_ns = *out_deadline != DEADLINE_KEPT ? cpu.budget_ns : cpu.budget_ns - left;
-    return used_ns / STRESS_STRETCH;
+    return used_ns / cpu.stretch;
 }
 
 bool script_cpu_expired(void)

@@ -240,6 +240,22 @@ ML_RAISES static void check_globals(lua_State *L, const char *file)
     lua_settop(L, chunk);
 }
 
+static void note_line_that_can_run(void *context, int line)
+{
+    const struct globals_check *check = context;
+    struct ml_coverage *coverage = script_of(check->L)->services->coverage;
+    coverage->can_run(coverage, check->file, line);
+}
+
+/* Of the chunk on top. */
+static void note_lines_that_can_run(lua_State *L, const char *file)
+{
+    const struct ml_services *services = script_of(L)->services;
+    struct globals_check check = {.L = L, .file = file};
+    if (services && services->coverage)
+        moonloop_lua_lines(L, -1, note_line_that_can_run, &check);
+}
+
 /* ---- require ---- */
 
 static bool is_module_name(struct ml_str name)
@@ -285,6 +301,7 @@ ML_RAISES void script_load_file(lua_State *L, const struct ml_script_file *file)
     lua_pushfstring(L, "@%s", name);
     push_chunk(L, lua_tostring(L, -1), file->text);
     check_globals(L, name);
+    note_lines_that_can_run(L, name);
     lua_pushvalue(L, -3);
     lua_call(L, 1, 1);
     lua_replace(L, -3);

@@ -42,6 +42,13 @@ struct ml_script_files {
     size_t count;
 };
 
+/* Is told which lines of the files of scripts can run, when they load, and which do. The
+ * limits of CPU time are wider then. */
+struct ml_coverage {
+    void (*can_run)(struct ml_coverage *coverage, const char *file, int line);
+    void (*runs)(struct ml_coverage *coverage, const char *file, int line);
+};
+
 /* The declaration of a script. Lives as long as the script; strings are terminated. */
 enum ml_script_use {
     ML_USE_RECONCILES, /* exactly one */

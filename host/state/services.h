@@ -12,6 +12,7 @@
 
 struct ml_authors;
 struct ml_checked_texts;
+struct ml_coverage;
 struct ml_deletions;
 struct ml_journal;
 struct ml_openapi_cache;
@@ -35,5 +36,6 @@ struct ml_services {
     struct ml_journal *journal;          /* state/journal.h; NULL where nobody asks */
     struct ml_checked_texts *checked;    /* operator/text_check.h; NULL: each is analyzed */
     struct ml_openapi_cache *schemas;    /* kube/openapi.h; NULL: each is asked for */
+    struct ml_coverage *coverage;        /* script/script.h; NULL: nobody asks */
     struct ml_outbound *outbound;        /* of ctx.http; NULL: scripts ask nobody */
 };

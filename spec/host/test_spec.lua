@@ -63,6 +63,73 @@ local world
 before_each(function() world = testing.world {} end)
 ]]
 
+-- A script with lines that can run and lines that cannot, a kind with fields, and a test that leaves some out.
+local COVERED = [[
+local moonloop = require "moonloop"
+local Thing = moonloop.kind("example.com/v1", "Thing")
+
+local function unused(x)
+  if x then
+    x = x + 1
+  end
+  return x
+end
+
+local function forever(n)
+  while true do
+    n = n + 1
+  end
+end
+
+return moonloop.controller {
+  name = "covered",
+  reconciles = Thing,
+  reconcile = function(thing)
+    for _ = 1, 2 do
+      if thing.spec.mode == "odd" then
+        unused(
+          1
+        )
+      elseif thing.spec.mode == "ever" then
+        forever(1)
+      end
+    end
+  end,
+}
+]]
+
+local COVERED_CRD = [[
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Thing, plural: things}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              mode: {type: string}
+              size: {type: object, properties: {x: {type: integer}}}
+              users: {type: array, items: {type: object, properties: {name: {type: string}, role: {type: string}}}}
+]]
+
+local COVERED_TEST = [[
+local testing = require "moonloop.testing"
+it("runs", function()
+  local world = testing.world { scripts = "%s" }
+  world.apply { apiVersion = "example.com/v1", kind = "Thing", metadata = { name = "a" }, spec = %s }
+end)
+]]
+
 local function folder(files)
   local path = shell.folder "test"
   for name, text in pairs(files) do
@@ -199,6 +266,77 @@ describe("moonloop test", function()
       local result = test(folder { ["a_test.lua"] = 'it("exits", function()\n  os.exit(0)\nend)' })
       assert.same({ 1, "" }, { result.code, result.err })
       assert.matches("a_test%.lua:2: it calls os%.exit", result.out)
+    end)
+  end)
+
+  describe("--coverage", function()
+    local path
+
+    local function cover(spec, ...)
+      path = folder { ["covered.lua"] = COVERED, ["crds.yaml"] = "" }
+      shell.must("mkdir " .. path .. "/crds")
+      shell.write(path .. "/crds/thing.yaml", COVERED_CRD)
+      shell.write(path .. "/covered_test.lua", COVERED_TEST:format(path .. "/covered.lua", spec))
+      return test(path, ...)
+    end
+
+    it("shows the lines that ran, of those that can, and the fields that no test set", function()
+      local result = cover('{ mode = "x", users = { { name = "n" } } }', "--coverage")
+      assert.same({ 0, "" }, { result.code, result.err }, result.out)
+      local rows = result.out:match "\n(file .*)$"
+      local expected = ([[
+file  lines     run       %  not run
+F        18      11    61.1  5-8, 13, 23-25, 27
+all      18      11    61.1
+fields of Thing that no test set: spec.size, spec.users[].role
+]]):gsub("[ ]+", " ")
+      assert.equal(expected, (rows:gsub(path:gsub("%p", "%%%0") .. "/covered.lua", "F"):gsub("[ ]+", " ")))
+    end)
+
+    it("writes lcov's form to a file", function()
+      local file = shell.folder "lcov" .. "/lcov.info"
+      local result = cover('{ mode = "odd", size = { x = 1 }, users = { { role = "r", name = "n" } } }',
+        "--coverage=" .. file)
+      assert.equal(0, result.code, result.err)
+      assert.is_nil(result.out:find("no test set", 1, true))
+      local text = shell.must("cat " .. file)
+      assert.matches("^TN:\nSF:" .. path:gsub("%p", "%%%0") .. "/covered%.lua\nDA:1,1\n", text)
+      assert.matches("\nDA:6,2\nDA:8,2\n.*\nDA:13,0\n.*\nLF:18\nLH:15\nend_of_record\n$", text)
+    end)
+
+    it("keeps files of one name apart, and goes with other forms of output", function()
+      local paths = {}
+      for i = 1, 2 do
+        paths[i] = folder {
+          ["a.lua"] = ('local moonloop = require "moonloop"\n%sreturn moonloop.controller {\n  name = "a", '
+            .. 'reconciles = moonloop.kind("v1", "ConfigMap"), reconcile = function() end,\n}\n')
+            :format(i == 1 and "" or "local _ = moonloop\n"),
+          ["a_test.lua"] = 'it("is", function() require("moonloop.testing").world {} end)',
+        }
+      end
+      local result = host.command { "test", "--output", "TAP", "--coverage", paths[1], paths[2] }
+      assert.equal(0, result.code, result.err)
+      assert.is_nil(result.out:find("not run", 1, true))
+      for i, path_of in ipairs(paths) do
+        assert.matches("\n" .. path_of:gsub("%p", "%%%0") .. ("/a%%.lua +%d +%d +100"):format(i + 2, i + 2), result.err)
+      end
+    end)
+
+    it("leaves the limit of CPU time to scripts, and notes what ran before", function()
+      local result = cover('{ mode = "ever" }', "--coverage")
+      assert.equal(0, result.code, result.err)
+      assert.matches("/covered%.lua .* 5%-8, 23%-25\n", result.out)
+    end)
+
+    it("says that its file cannot be written", function()
+      local result = cover("{}", "--coverage=/nonexistent/lcov")
+      assert.equal(1, result.code)
+      assert.equal("moonloop test: --coverage=/nonexistent/lcov: /nonexistent/lcov: No such file or directory\n",
+        result.err)
+    end)
+
+    it("is left out where nobody asks", function()
+      assert.is_nil(cover("{}").out:find("not run", 1, true))
     end)
   end)
 
