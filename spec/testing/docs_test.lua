@@ -255,3 +255,26 @@ describe("The example in docs/", function()
     end
   end
 end)
+
+
+-- Under the name of a test of cnat, so that the world has that script.
+describe("The example in docs/testing.md,", function()
+  for i, example in ipairs(examples.of "testing") do
+    it(("%s, %d, works"):format(example.heading, i), function()
+      local run = 0
+      local env = setmetatable({
+        At = moonloop.kind("cnat.programming-kubernetes.info/v1alpha1", "At"),
+        spec = { schedule = "2026-01-01T00:00:00Z", command = "true" },
+        world = testing.world { scripts = "reconcilers/cnat.lua", crds = "crds" },
+        assert = assert,
+        describe = function(_, fn) fn() end,
+        it = function(_, fn)
+          fn()
+          run = run + 1
+        end,
+      }, { __index = _G })
+      assert(load(example.text, "@reconcilers/cnat_test.lua", "t", env))()
+      assert.equal(example.text:find('it("', 1, true) and 1 or 0, run)
+    end)
+  end
+end)
