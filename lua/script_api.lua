@@ -95,6 +95,25 @@ api.modules[1] = {
     params = { { "value", "any" } }, returns = { { "is_null", "boolean" } },
     doc = "True if the value is `moonloop.null`.",
   },
+  {
+    name = "copy", call = "moonloop.copy(value)", generic = "T",
+    params = { { "value", "T" } }, returns = { { "copy", "T" } },
+    doc = "A deep copy, in plain tables that the script may change, also of an object that was read: "
+      .. "[copies](library.md#copies-merges-and-comparisons).",
+  },
+  {
+    name = "merge", call = "moonloop.merge(a, b)", generic = "T",
+    params = { { "a", "T", "stays as it is" }, { "b", "table", "wins; stays as it is" } },
+    returns = { { "merged", "T" } },
+    doc = "A new object: `a` with `b` merged over it. Lists of Kubernetes are merged by their keys, other lists are "
+      .. "replaced: [merges](library.md#copies-merges-and-comparisons).",
+  },
+  {
+    name = "equal", call = "moonloop.equal(a, b)",
+    params = { { "a", "any" }, { "b", "any" } }, returns = { { "is_equal", "boolean" } },
+    doc = 'Are they the same? Tables by their contents, and amounts by their value (`"1Gi"` and `"1024Mi"`, `80` and '
+      .. '`"80"`): [comparisons](library.md#copies-merges-and-comparisons).',
+  },
 }
 
 api.modules[2] = {

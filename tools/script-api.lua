@@ -461,7 +461,7 @@ end
 local LETTERS = {
   ["string|number"] = "s", ["string|moonloop.LabelSelector"] = "s", ["string|table|function"] = "r",
   ["table<string, string>"] = "t",
-  any = "v", boolean = "v", integer = "i", number = "n", string = "s", table = "t", ["T[]"] = "t",
+  any = "v", boolean = "v", integer = "i", number = "n", string = "s", table = "t", T = "o", ["T[]"] = "t",
   ["moonloop.Beside"] = "t", ["moonloop.Date"] = "d", ["moonloop.LocalDate"] = "d", ["moonloop.Declaration"] = "T",
   ["moonloop.Kind"] = "k",
   ["moonloop.ListOptions"] = "q", ["moonloop.HttpRequest"] = "t", ["moonloop.Manifest"] = "o",
@@ -551,8 +551,8 @@ local function check_limits(known)
   end
   for name in pairs(rows) do
     local room = name:match "^moonloop%.([%w_]+)%." or "-"
-    local is_internal = ("amount calendar children conditions cron dialect globals names natural result validation "
-      .. "webhooks zone zone_rule zones"):find(room, 1, true)
+    local is_internal = ("amount calendar children conditions cron dialect globals names natural objects result "
+      .. "validation webhooks zone zone_rule zones"):find(room, 1, true)
     if not (known[name] or is_internal or name:find "__" or name:find "%(%)$") then
       complain("%s has a row for %s, which lua/script_api.lua does not list", path, name)
     end

@@ -117,8 +117,8 @@ ML_RAISES static void generate_name(lua_State *L, const char *call)
         lua_settop(L, top);
         return;
     }
-    script_push_copy(L, 1);
-    script_push_copy(L, top + 1);
+    script_push_copy(L, 1, SCRIPT_COPY_MAX);
+    script_push_copy(L, top + 1, SCRIPT_COPY_MAX);
     push_name(L, top + 1, script_str(L, top + 2)); /* behind the metadata and the prefix */
     lua_setfield(L, -2, "name");
     lua_setfield(L, -2, "metadata");

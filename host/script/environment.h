@@ -34,8 +34,9 @@ ML_RAISES void script_guard_fields(lua_State *L, const char *name);
 ML_RAISES int script_open_table(lua_State *L);
 ML_RAISES int script_pairs(lua_State *L);
 ML_RAISES int script_next(lua_State *L);
-/* [-0, +1] A copy of the table at `index`, without metamethods. */
-ML_RAISES void script_push_copy(lua_State *L, int index);
+#define SCRIPT_COPY_MAX 1000 /* entries of a table that the library reads: options, kinds */
+/* [-0, +1] A copy of the table at `index`, without metamethods; raises when it has more entries. */
+ML_RAISES void script_push_copy(lua_State *L, int index, int most);
 ML_RAISES int script_open_string(lua_State *L);
 ML_RAISES void script_open_string_methods(lua_State *L); /* after the last script_open_string */
 

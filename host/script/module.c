@@ -344,7 +344,7 @@ ML_RAISES static bool push_embedded(lua_State *L, const char *name)
     if (!find_embedded(name))
         return false;
     script_push_library(L, name);
-    script_push_copy(L, -1);
+    script_push_copy(L, -1, SCRIPT_COPY_MAX);
     lua_remove(L, -2);
     script_guard_fields(L, name);
     return true;

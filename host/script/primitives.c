@@ -47,7 +47,33 @@ ML_RAISES static int host_array(lua_State *L)
 ML_RAISES static int host_copy(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
-    script_push_copy(L, 1);
+    script_push_copy(L, 1, SCRIPT_COPY_MAX);
+    return 1;
+}
+
+/* contents(table, most) -> copy, count: its entries in a new table, which is a list if that one is
+ * marked as a list; nil: there are more. */
+ML_RAISES static int host_contents(lua_State *L)
+{
+    int most = (int)luaL_checkinteger(L, 2), count = 0;
+    lazy_check_table(L, 1);
+    for (lua_pushnil(L); lua_next(L, 1); lua_pop(L, 1)) {
+        script_cpu_check(L);
+        if (count++ == most)
+            return 0;
+    }
+    script_push_copy(L, 1, most);
+    if (script_is_array(L, 1))
+        script_mark_array(L, -1);
+    lua_pushinteger(L, count);
+    return 2;
+}
+
+/* is_array(table) -> is it marked as a list? */
+ML_RAISES static int host_is_array(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_pushboolean(L, script_is_array(L, 1));
     return 1;
 }
 
@@ -417,10 +443,12 @@ ML_RAISES void script_add_primitives(lua_State *L)
         {"array", host_array},
         {"base64_decode", host_base64_decode},
         {"base64_encode", host_base64_encode},
+        {"contents", host_contents},
         {"copy", host_copy},
         {"getmetatable", host_getmetatable},
         {"hex", host_hex},
         {"hmac_sha256", host_hmac_sha256},
+        {"is_array", host_is_array},
         {"is_label", host_is_label},
         {"password", host_password},
         {"random_bytes", host_random_bytes},

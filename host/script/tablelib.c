@@ -4,8 +4,6 @@
 #include "script/environment.h"
 #include "script/objects.h"
 
-#define COPY_MAX 1000 /* entries of a table that the library reads: options, a list of kinds */
-
 /* [-0, +1] The key at `place` in the order that push_key_order gave to stack slot `keys`. */
 static void push_key_at(lua_State *L, int keys, lua_Integer place)
 {
@@ -88,7 +86,7 @@ ML_RAISES int script_next(lua_State *L)
     return 1;
 }
 
-ML_RAISES void script_push_copy(lua_State *L, int index)
+ML_RAISES void script_push_copy(lua_State *L, int index, int most)
 {
     index = lua_absindex(L, index);
     lazy_complete(L, index);
@@ -96,10 +94,10 @@ ML_RAISES void script_push_copy(lua_State *L, int index)
     int copy = lua_gettop(L);
     luaL_checkstack(L, 4, NULL);
     lua_pushnil(L);
-    for (size_t count = 0; lua_next(L, index); count++) {
-        if (count == COPY_MAX) {
-            lua_pushfstring(L, "a table with more than %d entries, where a few are expected",
-                            COPY_MAX);
+    for (int count = 0; lua_next(L, index); count++) {
+        script_cpu_check(L);
+        if (count == most) {
+            lua_pushfstring(L, "a table with more than %d entries, where a few are expected", most);
             lua_error(L);
         }
         lua_pushvalue(L, -2);

@@ -97,14 +97,14 @@ function Types:kind_of_object(node)
 end
 
 
--- Functions that return their first argument.
+-- Functions whose result is their first argument, or an object of the same type.
 local PASSED_ON = {
-  ["assert"] = true, ["cjson.array"] = true, ["moonloop.array"] = true, ["moonloop.exact"] = true,
-  ["moonloop.recreate"] = true,
+  ["assert"] = true, ["cjson.array"] = true, ["moonloop.array"] = true, ["moonloop.copy"] = true,
+  ["moonloop.exact"] = true, ["moonloop.merge"] = true, ["moonloop.recreate"] = true,
 }
 
 
---- Does the call return its first argument?
+--- Does the call return its first argument, or a copy? assert(x), moonloop.recreate(x), moonloop.copy(x)
 function Types:is_passed_on(call)
   local called = self:called(call)
   return called ~= nil and PASSED_ON[called.what] == true

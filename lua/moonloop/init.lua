@@ -33,6 +33,14 @@ function M.is_null(value)
 end
 
 
+-- Their module is loaded by the first call: few scripts need it.
+for _, name in ipairs { "copy", "merge", "equal" } do
+  M[name] = function(...)
+    return host.require "moonloop.objects"[name](...)
+  end
+end
+
+
 local function a(value)
   return host.is_kind(value) and "the kind " .. tostring(value) or "a " .. type(value)
 end

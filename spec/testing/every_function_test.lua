@@ -14,7 +14,7 @@ local OBJECTS = 30
 -- An argument of each type. A function with another type needs one here.
 local ARGUMENTS = {
   any = "{ a = 1 }", boolean = "true", integer = "7", number = "1.5", string = '"x"', table = "{ a = 1 }",
-  ["T[]"] = "{ 1, 2 }", ["string|number"] = '"10m"', ["string|moonloop.LabelSelector"] = '"a=b"',
+  T = "object", ["T[]"] = "{ 1, 2 }", ["string|number"] = '"10m"', ["string|moonloop.LabelSelector"] = '"a=b"',
   ["string|table|function"] = '"y"',
   ["table<string, string>"] = '{ a = "b" }', ["moonloop.Beside"] = "{ status = { a = 1 } }",
   ["moonloop.Date"] = "{ year = 2026, month = 1, day = 2 }", ["moonloop.Kind"] = "ConfigMap",

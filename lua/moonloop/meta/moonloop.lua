@@ -456,4 +456,25 @@ moonloop.null = nil
 ---@return boolean is_null
 function moonloop.is_null(value) end
 
+--- A deep copy, in plain tables that the script may change, also of an object that was read: copies.
+---@generic T
+---@param value T
+---@return T copy
+function moonloop.copy(value) end
+
+--- A new object: `a` with `b` merged over it. Lists of Kubernetes are merged by their keys, other lists are replaced:
+--- merges.
+---@generic T
+---@param a T stays as it is
+---@param b table wins; stays as it is
+---@return T merged
+function moonloop.merge(a, b) end
+
+--- Are they the same? Tables by their contents, and amounts by their value (`"1Gi"` and `"1024Mi"`, `80` and `"80"`):
+--- comparisons.
+---@param a any
+---@param b any
+---@return boolean is_equal
+function moonloop.equal(a, b) end
+
 return moonloop

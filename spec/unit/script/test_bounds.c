@@ -56,6 +56,7 @@ static const char *const roots[][2] = {
     {"regex", "moonloop.regex"},
     {"dialect", "moonloop.dialect"},
     {"regex_gmatch", "moonloop.regex.gmatch()"},
+    {"objects", "moonloop.objects"},
     {"conditions", "moonloop.conditions"},
     {"variables", "moonloop.globals"},
     {"cjson", "cjson"},
@@ -86,7 +87,7 @@ static const char fill_roots[] =
     "for _, name in ipairs { 'calendar', 'cron', 'crypto', 'base64', 'quantity', 'amount',\n"
     "  'natural', 'yaml', 'regex', 'dialect', 'zone', 'zone_rule', 'zones' } do\n"
     "  roots[name] = require('moonloop.' .. name) end\n"
-    "roots.labels_module = require 'moonloop.labels'\n"
+    "roots.labels_module, roots.objects = require 'moonloop.labels', require 'moonloop.objects'\n"
     "roots.regex_gmatch = roots.regex.gmatch('x', 'x')\n"
     "roots.conditions, roots.variables = require 'moonloop.conditions', require "
     "'moonloop.globals'\n"
@@ -252,6 +253,7 @@ static const char largest[] =
     "local natural, yaml = require 'moonloop.natural', require 'moonloop.yaml' "
     "local labels, regex = require 'moonloop.labels', require 'moonloop.regex' "
     "local dialect = require 'moonloop.dialect' "
+    "local objects = require 'moonloop.objects' "
     "local conditions, globals = require 'moonloop.conditions', require 'moonloop.globals' "
     "local S, T, D, K = ('a'):rep(1000000), {}, {}, {} "
     "for i = 1, 100000 do T[i] = i end for i = 1, 1000 do D['k' .. i] = S end "
