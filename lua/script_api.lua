@@ -878,6 +878,7 @@ type_of {
   { "help", "string", "one line" },
   { "labels?", "string[]", "names of labels, at most 8" },
   { "buckets?", "number[]", "upper bounds of a histogram, ascending" },
+  { "sum?", "boolean", "a gauge that adds up over the objects: each sets its part, which goes with it" },
 }
 
 type_of {

@@ -76,6 +76,10 @@ ML_RAISES static void declare_metric(lua_State *L, struct ml_custom_metric *metr
     metric->help = ml_str_dup(help);
     script_push_field(L, given, "type");
     metric->type = check_type(L);
+    script_push_field(L, given, "sum");
+    metric->sums = lua_toboolean(L, -1);
+    if (metric->sums && metric->type != ML_CUSTOM_GAUGE)
+        refuse(L, "sum");
     if (script_push_field(L, given, "labels") != LUA_TTABLE)
         refuse(L, "labels");
     declare_labels(L, metric);
@@ -130,6 +134,9 @@ ML_RAISES static double check_value(lua_State *L, const struct ml_custom_metric 
                    metric->name);
     if (metric->type == ML_CUSTOM_COUNTER && value < 0)
         luaL_error(L, METRIC_CALL ": %s: a counter only grows; expected a number from 0 on",
+                   metric->name);
+    if (metric->sums && fabs(value) > ML_CUSTOM_PART_MAX)
+        luaL_error(L, METRIC_CALL ": %s: a gauge with sum takes numbers from -1e300 to 1e300",
                    metric->name);
     return value;
 }

@@ -2,6 +2,7 @@
  * the limits of the header. script/metric.c makes the notes. */
 #include "state/custom_metrics.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #define BYTES_MAX ((size_t)4 * 1024 * 1024) /* of one controller */
@@ -22,6 +23,7 @@ struct series {
     struct family *family;
     struct ml_list node;
     double value; /* histogram: the sum */
+    double carry; /* a gauge that sums: what rounding has lost, as in Neumaier's sum */
     uint64_t count;
     uint64_t *hits; /* histogram: per bucket, not cumulative */
     size_t links;   /* objects that it goes with */
@@ -37,11 +39,13 @@ struct family {
     struct ml_map by_labels;
     struct ml_list series;
     bool reported_limit; /* it has too many series */
+    uint64_t set_by;     /* the number of the last record that set it */
 };
 
 struct link {
     struct series *series;
-    bool fresh; /* set by the run that is being recorded */
+    double part; /* of the object, in a gauge that sums */
+    bool fresh;  /* set by the run that is being recorded */
 };
 
 /* The series that go with an object: a part of its key's record. */
@@ -58,6 +62,7 @@ struct ml_custom_metrics {
     struct ml_list families;
     struct ml_keys *keys;
     struct ml_metric *dropped;
+    uint64_t records; /* so far */
 };
 
 const char *ml_custom_type_name(enum ml_custom_type type)
@@ -179,6 +184,13 @@ static void series_record(struct series *series, double value)
     }
 }
 
+static void series_add(struct series *series, double part)
+{
+    double old = series->value, sum = old + part;
+    series->carry += fabs(old) >= fabs(part) ? old - sum + part : part - sum + old;
+    series->value = sum;
+}
+
 static void write_family(void *context, struct ml_buf *out)
 {
     const struct family *family = context;
@@ -194,14 +206,18 @@ static void write_family(void *context, struct ml_buf *out)
                                                          .sum = series->value,
                                                          .count = series->count});
         else
-            ml_metrics_sample_write(out, family->full_name, "", series->labels, series->value);
+            ml_metrics_sample_write(out, family->full_name, "", series->labels,
+                                    series->value + series->carry);
     }
 }
 
 /* ---- links ---- */
 
-static void unlink_series(struct series *series)
+static void unlink_series(const struct link *link)
 {
+    struct series *series = link->series;
+    if (series->family->declared.sums)
+        series_add(series, -link->part);
     if (--series->links == 0)
         series_free(series);
 }
@@ -244,19 +260,47 @@ static bool holder_reserve(struct ml_custom_metrics *self, struct ml_key_series 
     return true;
 }
 
-/* The series goes with the object from now on. Where there is no memory to note that, it stays. */
-static void link_series(struct ml_custom_metrics *self, struct ml_str key, struct series *series)
+/* The link from the object to the series, which goes with it from now on. NULL: there is no memory
+ * to note that. */
+static struct link *link_get(struct ml_custom_metrics *self, struct ml_str key,
+                             struct series *series)
 {
     struct ml_key_series *holder = holder_get(self, key);
-    for (size_t i = 0; holder && i < holder->len; i++) {
-        if (holder->links[i].series == series) {
-            holder->links[i].fresh = true;
-            return;
-        }
-    }
+    for (size_t i = 0; holder && i < holder->len; i++)
+        if (holder->links[i].series == series)
+            return &holder->links[i];
+    if (!holder || !holder_reserve(self, holder))
+        return NULL;
     series->links++;
-    if (holder && holder_reserve(self, holder))
-        holder->links[holder->len++] = (struct link){series, true};
+    holder->links[holder->len] = (struct link){.series = series};
+    return &holder->links[holder->len++];
+}
+
+/* Without memory for its link the series stays. */
+static void link_series(struct ml_custom_metrics *self, struct ml_str key, struct series *series)
+{
+    struct link *link = link_get(self, key, series);
+    if (link)
+        link->fresh = true;
+    else
+        series->links++;
+}
+
+/* Without memory for its link the part is left out: it could not be taken back. */
+static void record_part(struct ml_custom_metrics *self, struct ml_str key, struct series *series,
+                        double part)
+{
+    struct link *link = link_get(self, key, series);
+    if (!link) {
+        report_dropped(series->family);
+        if (series->links == 0)
+            series_free(series);
+        return;
+    }
+    series_add(series, -link->part);
+    series_add(series, part);
+    link->part = part;
+    link->fresh = true;
 }
 
 /* ---- families ---- */
@@ -271,8 +315,8 @@ static void metric_fini(struct ml_custom_metric *metric)
 
 static bool is_same_metric(const struct ml_custom_metric *a, const struct ml_custom_metric *b)
 {
-    if (strcmp(a->name, b->name) != 0 || a->type != b->type || a->label_count != b->label_count ||
-        a->bucket_count != b->bucket_count)
+    if (strcmp(a->name, b->name) != 0 || a->type != b->type || a->sums != b->sums ||
+        a->label_count != b->label_count || a->bucket_count != b->bucket_count)
         return false;
     for (size_t i = 0; i < a->label_count; i++)
         if (strcmp(a->labels[i], b->labels[i]) != 0)
@@ -301,8 +345,10 @@ static void family_new(struct ml_custom_metrics *self, const struct ml_custom_me
                  ML_S("controller", self->controller), ML_S("metric", metric->name),
                  ML_S("type", ml_custom_type_name(metric->type)));
     /* Its one series is there at 0 from the start: increase() sees the first event. */
-    if (metric->type != ML_CUSTOM_GAUGE && metric->label_count == 0)
-        (void)series_get(family, "");
+    bool begins_at_0 = metric->type != ML_CUSTOM_GAUGE || metric->sums;
+    struct series *series = begins_at_0 && metric->label_count == 0 ? series_get(family, "") : NULL;
+    if (series)
+        series->links++; /* of the family: it stays without an object */
 }
 
 /* Takes the links to series of this family out of all objects. */
@@ -365,37 +411,55 @@ void ml_custom_metrics_declare(struct ml_custom_metrics *self,
 
 /* ---- objects ---- */
 
+/* Does the object keep this link after the run that was recorded last? */
+static bool keeps_link(const struct ml_custom_metrics *self, const struct link *link)
+{
+    const struct family *family = link->series->family;
+    return link->fresh || family->declared.type != ML_CUSTOM_GAUGE ||
+           (family->declared.sums && family->set_by != self->records);
+}
+
 static void drop_stale_gauges(struct ml_custom_metrics *self, struct ml_key_series *holder)
 {
     size_t kept = 0;
     for (size_t i = 0; i < holder->len; i++) {
         struct link link = holder->links[i];
-        if (link.fresh || link.series->family->declared.type != ML_CUSTOM_GAUGE)
+        if (keeps_link(self, &link))
             holder->links[kept++] = link;
         else
-            unlink_series(link.series);
+            unlink_series(&link);
     }
     holder->len = kept;
     if (kept == 0)
         holder_free(self, holder);
 }
 
+static void record_note(struct ml_custom_metrics *self, struct ml_str key, const struct note *note)
+{
+    struct family *family = family_find(self, note->metric);
+    struct series *series = family ? series_get(family, note->labels) : NULL;
+    if (family)
+        family->set_by = self->records;
+    if (!series)
+        return;
+    if (family->declared.sums) {
+        record_part(self, key, series, note->value);
+        return;
+    }
+    series_record(series, note->value);
+    if (family->declared.type == ML_CUSTOM_GAUGE || note->names_object)
+        link_series(self, key, series);
+}
+
 void ml_custom_metrics_record(struct ml_custom_metrics *self, struct ml_str key,
                               const struct ml_custom_notes *notes)
 {
     struct ml_key_series *holder = holder_find(self, key);
+    self->records++;
     for (size_t i = 0; holder && i < holder->len; i++)
         holder->links[i].fresh = false;
-    for (size_t i = 0; i < ml_custom_notes_len(notes); i++) {
-        const struct note *note = &notes->items[i];
-        struct family *family = family_find(self, note->metric);
-        struct series *series = family ? series_get(family, note->labels) : NULL;
-        if (!series)
-            continue;
-        series_record(series, note->value);
-        if (family->declared.type == ML_CUSTOM_GAUGE || note->names_object)
-            link_series(self, key, series);
-    }
+    for (size_t i = 0; i < ml_custom_notes_len(notes); i++)
+        record_note(self, key, &notes->items[i]);
     holder = holder_find(self, key);
     if (holder)
         drop_stale_gauges(self, holder);
@@ -407,7 +471,7 @@ void ml_custom_metrics_gone(struct ml_custom_metrics *self, struct ml_str key)
     if (!holder)
         return;
     for (size_t i = 0; i < holder->len; i++)
-        unlink_series(holder->links[i].series);
+        unlink_series(&holder->links[i]);
     holder_free(self, holder);
 }
 

@@ -5,7 +5,9 @@
  * the scripts; what does not fit is counted in moonloop_custom_series_dropped_total and told once.
  *
  * Series go with objects. A gauge's series is there as long as one object has set it in its last
- * run that ended well. Of a counter or histogram, a series goes with the object whose name is the
+ * run that ended well. A gauge that sums is the sum of the parts of objects: a run that sets it
+ * replaces all parts that its object had in it, a run that does not leaves them, and they go with
+ * the object. Of a counter or histogram, a series goes with the object whose name is the
  * value of one of its labels; other series stay. A new version of the script keeps the series of
  * each metric that it declares in the same way. */
 #pragma once
@@ -17,6 +19,7 @@
 #define ML_CUSTOM_SERIES_MAX  1000
 #define ML_CUSTOM_LABELS_MAX  8
 #define ML_CUSTOM_BUCKETS_MAX 32
+#define ML_CUSTOM_PART_MAX    1e300 /* of a gauge that sums, in both directions */
 #define ML_CUSTOM_PREFIX      "moonloop_custom_"
 
 enum ml_custom_type { ML_CUSTOM_COUNTER, ML_CUSTOM_GAUGE, ML_CUSTOM_HISTOGRAM };
@@ -25,6 +28,7 @@ enum ml_custom_type { ML_CUSTOM_COUNTER, ML_CUSTOM_GAUGE, ML_CUSTOM_HISTOGRAM };
 struct ml_custom_metric {
     char *name, *help; /* a name without the prefix */
     enum ml_custom_type type;
+    bool sums; /* a gauge that adds up over the objects */
     char *labels[ML_CUSTOM_LABELS_MAX];
     size_t label_count;
     double buckets[ML_CUSTOM_BUCKETS_MAX]; /* upper bounds, ascending, without +Inf */

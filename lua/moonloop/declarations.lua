@@ -89,6 +89,11 @@ local function check_metric(declaration)
       or metric.help:find "[%c\\]") then
     problem = ("help: expected one line that says what it is, at most %d bytes, without '\\'"):format(HELP_MAX)
   end
+  if not problem and metric.sum ~= nil and type(metric.sum) ~= "boolean" then
+    problem = "sum: expected true or false, got a " .. type(metric.sum)
+  elseif not problem and metric.sum and metric.type ~= "gauge" then
+    problem = ("sum: only a gauge adds up over objects; a %s counts for all of them by itself"):format(metric.type)
+  end
   local labels, buckets
   if not problem then
     labels, problem = check_labels(metric.labels)
@@ -96,11 +101,13 @@ local function check_metric(declaration)
   if not problem then
     buckets, problem = check_buckets(metric.buckets, metric.type)
   end
-  return { type = metric.type, help = metric.help, labels = labels, buckets = buckets }, problem
+  return {
+    type = metric.type, help = metric.help, sum = metric.sum or false, labels = labels, buckets = buckets,
+  }, problem
 end
 
 
---- The declared metrics as a list in the order of their names, each { name, type, help, labels, buckets }.
+--- The declared metrics as a list in the order of their names, each { name, type, help, sum, labels, buckets }.
 ---@return table? metrics nil when there is a problem
 ---@return string? problem
 function M.metrics(declaration)

@@ -29,6 +29,6 @@ return {
   controller = "name formerly reconciles reconcile finalize when owns watches uses max_concurrent default validate "
     .. "convert webhooks metrics http wakes rollout",
   ["metric_type"] = "counter gauge histogram",
-  metric = "type help labels buckets",
+  metric = "type help labels buckets sum",
   ["http_request"] = "method url headers body timeout",
 }

@@ -65,6 +65,8 @@ describe("moonloop.controller", function()
       { "metrics = { a = { type = 'gauge', help = 'x', labels = { '__a' } } }", "'__a' is no name of a label" },
       { "metrics = { a = { type = 'gauge', help = 'x', labels = { 'l', 'l' } } }", "'l' is there twice" },
       { "metrics = { a = { type = 'gauge', help = 'x', buckets = { 1 } } }", "buckets: only a histogram has them" },
+      { "metrics = { a = { type = 'gauge', help = 'x', sum = 1 } }", "sum: expected true or false, got a number" },
+      { "metrics = { a = { type = 'counter', help = 'x', sum = true } }", "sum: only a gauge adds up over objects" },
       { "metrics = { a = { type = 'histogram', help = 'x', buckets = { 2, 1 } } }", "larger than the one before" },
       { "metrics = { a = { type = 'histogram', help = 'x', buckets = { 0 / 0 } } }", "buckets: expected numbers" },
       { "metrics = { a = { type = 'histogram', help = 'x' }, a_sum = { type = 'gauge', help = 'x' } }",

@@ -24,6 +24,7 @@ return moonloop.controller {
   http = { BILLING },
   metrics = {
     calls_total = { type = "counter", help = "Calls of the billing service.", labels = { "method" } },
+    accounts = { type = "gauge", help = "Things, by what billing said.", labels = { "state" }, sum = true },
     account_number = { type = "gauge", help = "Number of the account.", labels = { "name" } },
   },
 
@@ -35,7 +36,9 @@ return moonloop.controller {
       body = cjson.encode { name = thing.metadata.name },
     }
     ctx.metric("calls_total", 1, { method = "PUT" })
-    if not answer or answer.status >= 300 then
+    local is_refused = not answer or answer.status >= 300
+    ctx.metric("accounts", 1, { state = is_refused and "refused" or "open" })
+    if is_refused then
       return { status = { message = err and err.message or "billing says " .. answer.status }, requeue_after = "1m" }
     end
     local number = cjson.decode(answer.body).number

@@ -17,7 +17,8 @@ describe("An account", function()
     world = testing.world { now = "2026-07-01T10:00:00Z" }
     accounts, tokens, is_up = {}, {}, true
     world.http(function(request)
-      local thing = world.get(Thing, "a")
+      local name = request.method == "PUT" and cjson.decode(request.body).name or "a"
+      local thing = world.get(Thing, name)
       assert(thing.metadata.finalizers[1] == FINALIZER, "asked before the finalizer was there")
       local uid = assert(request.url:match "^https://billing%.example%.com/accounts/(.+)$")
       if not is_up then
@@ -32,8 +33,8 @@ describe("An account", function()
     end)
   end)
 
-  local function make()
-    world.apply { apiVersion = "example.com/v1", kind = "Thing", metadata = { name = "a" }, spec = {} }
+  local function make(name)
+    world.apply { apiVersion = "example.com/v1", kind = "Thing", metadata = { name = name or "a" }, spec = {} }
   end
 
   it("is made with a token that is made once", function()
@@ -55,6 +56,23 @@ describe("An account", function()
     is_up = true
     world.advance "1m"
     world.expect(Thing, "a", { status = { account = 7 } })
+  end)
+
+  it("is counted with the others, under what became of it, as long as it is there", function()
+    local function counted(state)
+      return world.metric("accounts", { state = state })
+    end
+    make()
+    is_up = false
+    make "b"
+    make "c"
+    assert.same({ 1, 2 }, { counted "open", counted "refused" })
+    is_up = true
+    world.advance "1m"
+    assert.same({ 3 }, { counted "open", counted "refused" })
+    world.delete(Thing, "a")
+    world.patch(Thing, "b", { metadata = { labels = { x = "y" } } })
+    assert.same({ 2 }, { counted "open" })
   end)
 
   it("goes with its object, however long the service is away", function()

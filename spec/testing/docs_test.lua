@@ -204,10 +204,12 @@ scenarios["Metrics and HTTP"] = function(world)
   answer = { status = 503 }
   world.apply(object "Tenant")
   world.expect(kind "Tenant", "a", { status = { message = "billing says 503" } })
+  assert.equal(1, world.metric "refused")
   answer = { status = 200, body = '{"credit": 70}' }
   world.advance "1m"
   world.expect(kind "Tenant", "a", { status = { credit = 70, message = "" } })
   assert.equal(70, world.metric("credit", { tenant = "a" }))
+  assert.equal(0, world.metric "refused")
   assert.equal(2, world.metric "calls_total")
   assert.equal(1, world.metric "credits")
 end

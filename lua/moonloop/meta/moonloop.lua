@@ -264,6 +264,7 @@ error "moonloop/meta is for editors; require 'moonloop' instead"
 ---@field help string one line
 ---@field labels? string[] names of labels, at most 8
 ---@field buckets? number[] upper bounds of a histogram, ascending
+---@field sum? boolean a gauge that adds up over the objects: each sets its part, which goes with it
 
 ---@class moonloop.HttpRequest
 ---@field method? "GET"|"HEAD"|"POST"|"PUT"|"PATCH"|"DELETE" "GET" when left out

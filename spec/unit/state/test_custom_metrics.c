@@ -140,6 +140,114 @@ static void test_custom_series_of_one_object_leave_those_of_others(void **state)
     stage_close(&stage);
 }
 
+static struct ml_custom_metric sum_of(const char *name)
+{
+    struct ml_custom_metric gauge = metric_of(ML_CUSTOM_GAUGE, name);
+    gauge.sums = true;
+    return gauge;
+}
+
+static void test_custom_sum_adds_up_over_the_objects(void **state)
+{
+    (void)state;
+    struct stage stage;
+    stage_open(&stage);
+    const struct ml_custom_metric sum = sum_of("g");
+    ml_custom_metrics_declare(stage.a, &sum, 1);
+    record(stage.a, "n/x", &sum, "down", 1);
+    record(stage.a, "n/y", &sum, "down", 2);
+    record(stage.a, "n/x", &sum, "down", 1); /* the same again */
+    expect_page(&stage, "l=\"down\"} 3\n", true);
+    record(stage.a, "n/y", &sum, "up", 5); /* its part moves */
+    expect_page(&stage, "l=\"down\"} 1\n", true);
+    expect_page(&stage, "l=\"up\"} 5\n", true);
+    ml_custom_metrics_record(stage.a, ML_STR("n/x"), NULL); /* a run that sets nothing */
+    expect_page(&stage, "l=\"down\"} 1\n", true);
+    ml_custom_metrics_gone(stage.a, ML_STR("n/x"));
+    expect_page(&stage, "down", false);
+    expect_page(&stage, "l=\"up\"} 5\n", true);
+    stage_close(&stage);
+}
+
+static void test_custom_sum_of_whole_numbers_is_exact(void **state)
+{
+    (void)state;
+    struct stage stage;
+    stage_open(&stage);
+    struct ml_custom_metric sum = sum_of("g");
+    sum.label_count = 0;
+    ml_custom_metrics_declare(stage.a, &sum, 1);
+    expect_page(&stage, "moonloop_custom_g{controller=\"a\"} 0\n", true);
+    record(stage.a, "n/x", &sum, "", 1);
+    record(stage.a, "n/y", &sum, "", 1e17);
+    record(stage.a, "n/z", &sum, "", 2);
+    ml_custom_metrics_gone(stage.a, ML_STR("n/y"));
+    record(stage.a, "n/z", &sum, "", 0);
+    expect_page(&stage, "moonloop_custom_g{controller=\"a\"} 1\n", true);
+    ml_custom_metrics_gone(stage.a, ML_STR("n/x"));
+    ml_custom_metrics_gone(stage.a, ML_STR("n/z"));
+    expect_page(&stage, "moonloop_custom_g{controller=\"a\"} 0\n", true);
+    stage_close(&stage);
+}
+
+static void test_custom_sum_survives_a_version_that_declares_it_alike(void **state)
+{
+    (void)state;
+    struct stage stage;
+    stage_open(&stage);
+    struct ml_custom_metric gauge = sum_of("g");
+    ml_custom_metrics_declare(stage.a, &gauge, 1);
+    record(stage.a, "n/x", &gauge, "p", 2);
+    ml_custom_metrics_declare(stage.a, &gauge, 1);
+    record(stage.a, "n/y", &gauge, "p", 3);
+    expect_page(&stage, "l=\"p\"} 5\n", true);
+    gauge.sums = false;
+    ml_custom_metrics_declare(stage.a, &gauge, 1);
+    expect_page(&stage, "l=\"p\"", false);
+    record(stage.a, "n/y", &gauge, "p", 3);
+    expect_page(&stage, "l=\"p\"} 3\n", true);
+    stage_close(&stage);
+}
+
+static void test_custom_sum_leaves_out_what_it_could_not_take_back(void **state)
+{
+    (void)state;
+    struct stage stage;
+    stage_open(&stage);
+    const struct ml_custom_metric sum = sum_of("g");
+    ml_custom_metrics_declare(stage.a, &sum, 1);
+    record(stage.a, "n/x", &sum, "p", 1);
+    stage.services.script_memory.max = stage.services.script_memory.used;
+    record(stage.a, "n/y", &sum, "p", 10); /* no memory for its link */
+    expect_page(&stage, "l=\"p\"} 1\n", true);
+    expect_page(&stage, "moonloop_custom_series_dropped_total{controller=\"a\"} 1\n", true);
+    ml_custom_metrics_gone(stage.a, ML_STR("n/y"));
+    ml_custom_metrics_gone(stage.a, ML_STR("n/x"));
+    expect_page(&stage, "l=\"p\"", false);
+    stage_close(&stage);
+}
+
+static void test_custom_sum_has_the_limit_of_series(void **state)
+{
+    (void)state;
+    struct stage stage;
+    stage_open(&stage);
+    const struct ml_custom_metric sum = sum_of("g");
+    ml_custom_metrics_declare(stage.a, &sum, 1);
+    for (int i = 0; i < ML_CUSTOM_SERIES_MAX + 5; i++) {
+        char key[16], label[16];
+        snprintf(key, sizeof key, "n/x%d", i);
+        snprintf(label, sizeof label, "x%d", i);
+        record(stage.a, key, &sum, label, 1);
+    }
+    expect_page(&stage, "l=\"x999\"} 1\n", true);
+    expect_page(&stage, "l=\"x1000\"", false);
+    record(stage.a, "n/x1000", &sum, "x0", 1);
+    expect_page(&stage, "l=\"x0\"} 2\n", true);
+    expect_page(&stage, "moonloop_custom_series_dropped_total{controller=\"a\"} 5\n", true);
+    stage_close(&stage);
+}
+
 static void test_custom_metric_of_the_same_declaration_keeps_its_series(void **state)
 {
     (void)state;
@@ -240,6 +348,11 @@ int main(void)
         cmocka_unit_test(test_custom_gauge_is_there_while_an_object_sets_it),
         cmocka_unit_test(test_custom_counter_goes_with_the_object_it_names),
         cmocka_unit_test(test_custom_series_of_one_object_leave_those_of_others),
+        cmocka_unit_test(test_custom_sum_adds_up_over_the_objects),
+        cmocka_unit_test(test_custom_sum_of_whole_numbers_is_exact),
+        cmocka_unit_test(test_custom_sum_survives_a_version_that_declares_it_alike),
+        cmocka_unit_test(test_custom_sum_leaves_out_what_it_could_not_take_back),
+        cmocka_unit_test(test_custom_sum_has_the_limit_of_series),
         cmocka_unit_test(test_custom_metric_of_the_same_declaration_keeps_its_series),
         cmocka_unit_test(test_custom_metric_has_a_limit_of_series),
         cmocka_unit_test(test_custom_metrics_of_two_controllers_share_a_heading),
