@@ -194,14 +194,15 @@ api.modules[2] = {
       .. "key. If this object does not control the Secret: `AlreadyExists`. Declare `Secret` in `owns`, or in `uses`.",
   },
   {
-    name = "event", call = 'ctx.event(reason, note [, "Warning"])',
+    name = "event", call = "ctx.event(reason, note [, {EventOptions}])",
     params = {
       { "reason", "string", "CamelCase, 1 to 128 bytes" },
       { "note", "string" },
-      { "type?", '"Normal"|"Warning"', '"Normal" when left out' },
+      { "options?", 'moonloop.EventOptions|"Normal"|"Warning"', 'a type alone, or these; "Normal" when left out' },
     },
-    doc = "A Kubernetes Event on the reconciled object. A repeated Event raises the count of the first. The note is "
-      .. "cut at 1024 bytes, the API's limit; at most 25 Events in one reconcile, the rest is dropped.",
+    doc = 'A Kubernetes Event on the reconciled object, or [on another one](reconciling.md#events-on-other-objects). '
+      .. '`"Warning"` alone may stand for `{ type = "Warning" }`. A repeated Event raises the count of the first. The '
+      .. "note is cut at 1024 bytes, the API's limit; at most 25 Events in one reconcile, the rest is dropped.",
   },
   {
     name = "log", call = "ctx.log(message [, fields])",
@@ -640,6 +641,26 @@ type_of {
   { "key?", "string" },
 }
 
+type_of {
+  name = "EventObject",
+  doc = "An object that was read or that the script makes; or a reference to one, as in `ownerReferences` or "
+    .. "`involvedObject`, whose other fields are left aside.",
+  { "apiVersion", "string" },
+  { "kind", "string" },
+  { "metadata?", "table", "of an object; else the fields below" },
+  { "name?", "string" },
+  { "namespace?", "string", "that of the reconciled object when left out, if the script declares the kind" },
+  { "uid?", "string" },
+  { "[string]", "any" },
+}
+
+type_of {
+  name = "EventOptions", list = "event_options",
+  { "type?", '"Normal"|"Warning"', '"Normal" when left out' },
+  { "about?", "moonloop.EventObject", "the object in place of the reconciled one" },
+  { "related?", "moonloop.EventObject", "a second object that the Event has to do with" },
+}
+
 type_of { name = "Outcome", doc = "Made by `ctx.invalid` and `ctx.terminal`." }
 
 type_of {
@@ -1074,8 +1095,8 @@ api.test_modules[1] = {
     },
     returns = { { "events", "moonloop.testing.Event[]" } },
     doc = "The Events on objects, of this kind and name and by this controller if given, oldest first: `type`, "
-      .. '`reason`, `note`, `kind`, `name`, `by`. `world.events(nil, nil, "site")` are those of the script `site`. The '
-      .. 'operator sends them with a short delay: call `world.advance "1s"` first.',
+      .. '`reason`, `note`, `kind`, `name`, `namespace`, `related`, `by`. `world.events(nil, nil, "site")` are those of '
+      .. 'the script `site`. The operator sends them with a short delay: call `world.advance "1s"` first.',
   },
   {
     name = "requests", call = "world.requests([verb [, path]])",
@@ -1176,6 +1197,8 @@ type_of {
   { "note", "string" },
   { "kind", "string", "of the object" },
   { "name", "string", "of the object" },
+  { "namespace", "string", "of the Event: that of the object, or default" },
+  { "related", "moonloop.EventObject?", "the related object" },
   { "by", "string", "the controller that reports it" },
 }
 

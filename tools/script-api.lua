@@ -465,7 +465,7 @@ local LETTERS = {
   ["moonloop.Beside"] = "t", ["moonloop.Date"] = "d", ["moonloop.LocalDate"] = "d", ["moonloop.Declaration"] = "T",
   ["moonloop.Kind"] = "k",
   ["moonloop.ListOptions"] = "q", ["moonloop.HttpRequest"] = "t", ["moonloop.Manifest"] = "o",
-  ["moonloop.Object"] = "o",
+  ["moonloop.Object"] = "o", ['moonloop.EventOptions|"Normal"|"Warning"'] = "t",
   ["moonloop.Selection"] = "e", ["moonloop.When"] = "w", ["moonloop.WriteOptions"] = "t",
 }
 

@@ -71,7 +71,7 @@ local function add_reads(world, server, request, guard)
   end
 
   --- The Events about objects, of one kind and name and from one reporter if given, oldest first: { type =, reason =,
-  --- note =, kind =, name =, by = }.
+  --- note =, kind =, name =, namespace =, related =, by = }.
   function world.events(kind, name, by)
     local list = {}
     for _, event in ipairs(world.list { apiVersion = "events.k8s.io/v1", kind = "Event" }) do
@@ -80,6 +80,7 @@ local function add_reads(world, server, request, guard)
       if is_from and (not kind or about.kind == kind.kind) and (not name or about.name == name) then
         list[#list + 1] = {
           type = event.type, reason = event.reason, note = event.note, kind = about.kind, name = about.name,
+          namespace = event.metadata.namespace, related = event.related,
           by = event.reportingController,
           order = math.tointeger(event.metadata.resourceVersion),
         }

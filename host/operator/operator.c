@@ -68,10 +68,10 @@ static void record_lease_event(struct ml_operator *self, const char *what)
 {
     ML_AUTO_FREE char *note = ml_asprintf("%s %s", self->replica.identity, what);
     const struct ml_event event = {
-        .api_version = ML_STR("coordination.k8s.io/v1"),
-        .kind = ML_STR("Lease"),
-        .ns = ml_str_of(self->replica.ns),
-        .name = ml_str_of(self->replica.name),
+        .about = {.api_version = ML_STR("coordination.k8s.io/v1"),
+                  .kind = ML_STR("Lease"),
+                  .ns = ml_str_of(self->replica.ns),
+                  .name = ml_str_of(self->replica.name)},
         .reason = ML_STR("LeaderElection"),
         .action = ML_STR("LeaderElection"),
         .note = ml_str_of(note),

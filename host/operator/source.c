@@ -251,10 +251,10 @@ static void configmap_report(struct ml_source *source, bool warning, const char 
 {
     struct configmap_source *self = configmap_source_of(source);
     struct ml_event event = {
-        .api_version = ML_STR("v1"),
-        .kind = ML_STR("ConfigMap"),
-        .ns = self->source.ns,
-        .name = self->source.configmap,
+        .about = {.api_version = ML_STR("v1"),
+                  .kind = ML_STR("ConfigMap"),
+                  .ns = self->source.ns,
+                  .name = self->source.configmap},
         .warning = warning,
         .numbers_vary = true,
         .reason = ml_str_of(reason),
@@ -262,8 +262,8 @@ static void configmap_report(struct ml_source *source, bool warning, const char 
         .note = ml_str_of(note),
     };
     if (self->object) {
-        event.uid = ml_object_uid(self->object);
-        event.rv = ml_object_rv(self->object);
+        event.about.uid = ml_object_uid(self->object);
+        event.about.rv = ml_object_rv(self->object);
     }
     ml_recorder_event(self->services->recorder, &event);
 }

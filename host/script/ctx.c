@@ -2,12 +2,14 @@
  * may wait, how it fails, the log line of a refused write. Also ctx.log, event and now. */
 #include "script/ctx.h"
 #include "script/ctx_calls.h"
+#include "script/objects.h"
 
 #include <stdio.h>
 
-#define REASON_MAX  128
-#define MESSAGE_MAX 1024
-#define LEVELS_MAX  16 /* of the stack, searched for the line of a refused write */
+#define EVENT_TEXT_MAX 253 /* bytes of a name, a kind, a uid */
+#define REASON_MAX     128
+#define MESSAGE_MAX    1024
+#define LEVELS_MAX     16 /* of the stack, searched for the line of a refused write */
 
 ML_RAISES static int failure_index(lua_State *L)
 {
@@ -212,25 +214,127 @@ ML_RAISES static int ctx_log(lua_State *L)
     return 0;
 }
 
+/* ---- ctx.event ---- */
+
+/* [-0, +1] Of an object that was read, nothing but this field counts as read. */
+ML_RAISES static void push_event_field(lua_State *L, int table, const char *field)
+{
+    if (lazy_is_pending(L, table))
+        lua_getfield(L, table, field);
+    else
+        script_push_field(L, table, field);
+}
+
+/* [-0, +1] A text of an object that an Event names; empty when it is absent. `table`: the object,
+ * its metadata, or a reference. */
+ML_RAISES static struct ml_str push_event_text(lua_State *L, int table, const char *place,
+                                               const char *field)
+{
+    push_event_field(L, table, field);
+    if (lua_isnil(L, -1) || script_is_null(L, -1))
+        return (struct ml_str){"", 0};
+    if (lua_type(L, -1) != LUA_TSTRING)
+        luaL_error(L, EVENT_CALL ": %s: its %s: expected a text, got a %s", place, field,
+                   luaL_typename(L, -1));
+    struct ml_str text = script_str(L, -1);
+    if (text.len > EVENT_TEXT_MAX || !ml_str_is_utf8(text))
+        luaL_error(L, EVENT_CALL ": %s: its %s: expected text of at most %d bytes", place, field,
+                   EVENT_TEXT_MAX);
+    return text;
+}
+
+/* An object without a namespace is where ctx would look for it, if the script declares its kind;
+ * else it is one without a namespace. */
+ML_RAISES static struct ml_str check_event_namespace(lua_State *L, const char *place,
+                                                     const struct ml_gvk *gvk, struct ml_str ns)
+{
+    const struct ml_script *script = script_of(L);
+    struct ml_err err = ML_ERR_INIT;
+    for (size_t i = 0; i < script->declaration.kind_count; i++)
+        if (script_is_same_kind(&script->declaration.kinds[i].gvk, gvk))
+            return ctx_namespace(L, EVENT_CALL, script->binding.kinds[i], ns);
+    if (ns.len > 0 && ml_name_check(ns, &err) < 0)
+        luaL_error(L, EVENT_CALL ": %s: its namespace %s", place, err.message);
+    return ns;
+}
+
+/* [-0, +n] The object in the option `place`: one that was read, a manifest, or a reference. The
+ * texts stay on the stack. Its resourceVersion is left out: to read it would make the run depend
+ * on each change of the object. */
+ML_RAISES static void read_event_object(lua_State *L, const char *place,
+                                        struct ml_event_object *object)
+{
+    struct ml_gvk gvk;
+    struct ml_err err = ML_ERR_INIT;
+    int given = lua_gettop(L) + 1;
+    if (script_push_field(L, 3, place) == LUA_TNIL)
+        return;
+    if (!lua_istable(L, given))
+        luaL_error(L,
+                   EVENT_CALL ": %s: expected an object, or a reference as in { apiVersion = "
+                              "\"v1\", kind = \"Node\", name = \"a\" }, got a %s",
+                   place, luaL_typename(L, given));
+    object->api_version = push_event_text(L, given, place, "apiVersion");
+    object->kind = push_event_text(L, given, place, "kind");
+    if (!ml_gvk_parse(object->api_version, object->kind, &gvk))
+        luaL_error(L, EVENT_CALL ": %s: it needs apiVersion and kind, as in a manifest", place);
+    push_event_field(L, given, "metadata");
+    int named = lua_istable(L, -1) ? lua_gettop(L) : given;
+    object->name = push_event_text(L, named, place, "name");
+    if (ml_name_check(object->name, &err) < 0)
+        luaL_error(L, EVENT_CALL ": %s: its name %s", place, err.message);
+    object->ns = check_event_namespace(L, place, &gvk,
+                                       push_event_text(L, named, place, "namespace"));
+    object->uid = push_event_text(L, named, place, "uid");
+}
+
+ML_RAISES static bool check_is_warning(lua_State *L, int index)
+{
+    struct ml_str type = script_str(L, index);
+    bool is_warning = ml_str_is(type, "Warning");
+    if (!is_warning && !ml_str_is(type, "Normal"))
+        luaL_error(L, EVENT_CALL ": the type is \"Normal\" or \"Warning\"");
+    return is_warning;
+}
+
+/* The options at stack index 3: a table, a type alone, or nothing. */
+ML_RAISES static void read_event_options(lua_State *L, struct ml_event *event)
+{
+    if (lua_isnil(L, 3))
+        return;
+    if (!lua_istable(L, 3)) {
+        event->warning = check_is_warning(L, 3);
+        return;
+    }
+    struct ml_event_object about = {.name = {NULL, 0}};
+    luaL_checkstack(L, 24, NULL);
+    lazy_complete(L, 3);
+    script_check_fields(L, EVENT_CALL, "event_options", 3);
+    if (script_push_field(L, 3, "type") != LUA_TNIL)
+        event->warning = check_is_warning(L, -1);
+    read_event_object(L, "about", &about);
+    if (about.name.len > 0)
+        event->about = about;
+    read_event_object(L, "related", &event->related);
+}
+
 ML_RAISES int ctx_event(lua_State *L)
 {
     struct script_thread *thread = script_thread_of(L);
     if (!thread->run)
         return luaL_error(L, EVENT_CALL ": only while reconciling");
+    lua_settop(L, 3);
     struct ml_str reason = script_str(L, 1), note = script_str(L, 2);
     if (!reason.ptr || !note.ptr)
         return luaL_error(L, EVENT_CALL ": expected two strings");
     if (reason.len == 0 || reason.len > REASON_MAX)
         return luaL_error(L, EVENT_CALL ": a reason has 1 to 128 bytes, as in \"PodCreated\"");
-    const char *type = luaL_optstring(L, 3, "Normal");
-    if (strcmp(type, "Normal") != 0 && strcmp(type, "Warning") != 0)
-        return luaL_error(L, EVENT_CALL ": the type is \"Normal\" or \"Warning\"");
     const struct ml_script *script = thread->script;
     struct ml_event event = ml_event_about(script->binding.kinds[0], thread->object);
-    event.warning = type[0] == 'W';
     event.reason = reason;
     event.note = note;
     event.source = event.controller = ml_str_of(script->declaration.name);
+    read_event_options(L, &event);
     if (thread->events++ < SCRIPT_EVENTS_MAX)
         ml_recorder_event(script->services->recorder, &event);
     return 0;

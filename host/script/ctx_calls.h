@@ -10,7 +10,7 @@
 #define PATCH_CALL    "ctx.patch(object, changes)"
 #define DELETE_CALL   "ctx.delete(object)"
 #define ONCE_CALL     "ctx.once(name, { key = function() … end } [, namespace])"
-#define EVENT_CALL    "ctx.event(reason, note [, \"Warning\"])"
+#define EVENT_CALL    "ctx.event(reason, note [, { type =, about =, related = }])"
 #define LOG_CALL      "ctx.log(message [, fields])"
 #define METRIC_CALL   "ctx.metric(name, value [, labels])"
 #define HTTP_CALL     "ctx.http { method =, url =, headers =, body =, timeout = }"

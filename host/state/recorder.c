@@ -138,7 +138,7 @@ static const struct ml_kind core_event = {"v1", "", "v1", "Event", "events", tru
 struct series {
     struct ml_list node; /* in `waiting` to be sent, or in `resting` */
     struct ml_recorder *recorder;
-    char *key; /* object, controller, reason and note */
+    char *key; /* object, controller, type, reason, the related object and note */
     char *ns;
     char *name;  /* of the Event on the server */
     char *event; /* its JSON with the newest note, kept to create it again after a 404 */
@@ -213,19 +213,20 @@ static struct ml_str event_name_prefix(struct ml_str name)
     return name;
 }
 
-static void event_write_regarding(struct ml_json_writer *writer, const struct ml_event *event)
+static void event_write_object(struct ml_json_writer *writer, const char *key,
+                               const struct ml_event_object *object)
 {
-    ml_json_key(writer, ML_STR("regarding"));
+    ml_json_key(writer, ml_str_of(key));
     ml_json_begin_object(writer);
-    ml_json_put_string(writer, "apiVersion", event->api_version);
-    ml_json_put_string(writer, "kind", event->kind);
-    if (event->ns.len)
-        ml_json_put_string(writer, "namespace", event->ns);
-    ml_json_put_string(writer, "name", event->name);
-    if (event->uid.len)
-        ml_json_put_string(writer, "uid", event->uid);
-    if (event->rv.len)
-        ml_json_put_string(writer, "resourceVersion", event->rv);
+    ml_json_put_string(writer, "apiVersion", object->api_version);
+    ml_json_put_string(writer, "kind", object->kind);
+    if (object->ns.len)
+        ml_json_put_string(writer, "namespace", object->ns);
+    ml_json_put_string(writer, "name", object->name);
+    if (object->uid.len)
+        ml_json_put_string(writer, "uid", object->uid);
+    if (object->rv.len)
+        ml_json_put_string(writer, "resourceVersion", object->rv);
     ml_json_end_object(writer);
 }
 
@@ -254,7 +255,9 @@ static char *event_json(const struct series *series, const struct ml_event *even
     ml_json_put_string(&writer, "reason", event->reason);
     ml_json_put_string(&writer, "action", event->action);
     ml_json_put_string(&writer, "note", note);
-    event_write_regarding(&writer, event);
+    event_write_object(&writer, "regarding", &event->about);
+    if (event->related.name.len)
+        event_write_object(&writer, "related", &event->related);
     ml_json_end_object(&writer);
     return ml_buf_take(&json);
 }
@@ -468,7 +471,7 @@ static void series_describe(struct series *series, const struct ml_event *event)
 static void series_begin(struct series *series, const struct ml_event *event)
 {
     struct ml_recorder *self = series->recorder;
-    struct ml_str prefix = event_name_prefix(event->name);
+    struct ml_str prefix = event_name_prefix(event->about.name);
     uint64_t stamp = (uint64_t)ml_clock_wall(self->clock) + self->sequence++;
     free(series->name);
     series->name = ml_asprintf(ML_STR_FMT ".%llx", ML_STR_ARG(prefix), (unsigned long long)stamp);
@@ -532,7 +535,7 @@ static struct series *series_new(struct ml_recorder *self, struct ml_str key,
     series->recorder = self;
     series->combined = combined;
     series->key = ml_str_dup(key);
-    series->ns = event->ns.len ? ml_str_dup(event->ns) : ml_strdup("default");
+    series->ns = event->about.ns.len ? ml_str_dup(event->about.ns) : ml_strdup("default");
     series->source = ml_str_dup(event->source);
     ml_list_init(&series->node);
     ml_list_push(&self->resting, &series->node);
@@ -570,17 +573,17 @@ static char *note_without_numbers(struct ml_str note)
     return ml_buf_take(&out);
 }
 
-static char *object_key(const struct ml_event *event)
+static char *object_key(const struct ml_event_object *object)
 {
     return ml_asprintf(ML_STR_FMT "/" ML_STR_FMT "/" ML_STR_FMT "/" ML_STR_FMT,
-                       ML_STR_ARG(event->kind), ML_STR_ARG(event->ns), ML_STR_ARG(event->name),
-                       ML_STR_ARG(event->uid));
+                       ML_STR_ARG(object->kind), ML_STR_ARG(object->ns), ML_STR_ARG(object->name),
+                       ML_STR_ARG(object->uid));
 }
 
 /* Object, controller and type: the beginning of the key of a series. */
 static char *type_key(const struct ml_event *event)
 {
-    ML_AUTO_FREE char *object = object_key(event);
+    ML_AUTO_FREE char *object = object_key(&event->about);
     return ml_asprintf("%s " ML_STR_FMT " %d ", object, ML_STR_ARG(event->controller),
                        event->warning);
 }
@@ -602,7 +605,8 @@ static void recorder_add(struct ml_recorder *self, const struct ml_event *event)
     ML_AUTO_FREE char *reason = ml_asprintf("%s" ML_STR_FMT, type, ML_STR_ARG(event->reason));
     ML_AUTO_FREE char *note = event->numbers_vary ? note_without_numbers(event->note)
                                                   : ml_str_dup(event->note);
-    ML_AUTO_FREE char *own = ml_asprintf("%s %s", reason, note);
+    ML_AUTO_FREE char *related = object_key(&event->related);
+    ML_AUTO_FREE char *own = ml_asprintf("%s %s %s", reason, related, note);
     int64_t now_ns = ml_clock_monotonic(self->clock);
     bool combined = ml_event_similar_combines(&self->similar, ml_str_of(reason), ml_str_of(note),
                                               now_ns);
@@ -637,12 +641,12 @@ static void recorder_add(struct ml_recorder *self, const struct ml_event *event)
 struct ml_event ml_event_about(const struct ml_kind *kind, const struct ml_object *object)
 {
     return (struct ml_event){
-        .api_version = ml_str_of(kind->api_version),
-        .kind = ml_str_of(kind->kind),
-        .ns = ml_object_namespace(object),
-        .name = ml_object_name(object),
-        .uid = ml_object_uid(object),
-        .rv = ml_object_rv(object),
+        .about = {.api_version = ml_str_of(kind->api_version),
+                  .kind = ml_str_of(kind->kind),
+                  .ns = ml_object_namespace(object),
+                  .name = ml_object_name(object),
+                  .uid = ml_object_uid(object),
+                  .rv = ml_object_rv(object)},
         .action = ML_STR("Reconcile"),
     };
 }

@@ -27,10 +27,14 @@ struct ml_recorder_opts {
 struct ml_recorder *ml_recorder_new(const struct ml_recorder_opts *opts);
 void ml_recorder_free(struct ml_recorder *recorder);
 
+struct ml_event_object {
+    struct ml_str api_version, kind, ns, name, uid, rv; /* ns, uid, rv: empty when it has none */
+};
+
 struct ml_event {
-    /* The object that it is about. */
-    struct ml_str api_version, kind, ns, name, uid, rv;
-    bool warning;      /* type Warning, else Normal */
+    struct ml_event_object about;   /* its namespace is the Event's, or "default" */
+    struct ml_event_object related; /* a second one; without a name: none */
+    bool warning;                   /* type Warning, else Normal */
     bool numbers_vary; /* notes that differ only in numbers behind their first ": " are one Event */
     bool passing;      /* its cause may soon be over: it is tried once, and not kept */
     struct ml_str reason; /* CamelCase; cut at 128 bytes */

@@ -17,6 +17,7 @@ return {
   owned = "kind adopt",
   error = "kind code message",
   list = "namespace labels owned fields index key",
+  ["event_options"] = "type about related",
   condition = "status reason message",
   beside = "status conditions",
   result = "status conditions children requeue_after requeue_at",

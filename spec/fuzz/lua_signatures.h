@@ -90,7 +90,7 @@ static const struct signature {
     {"ctx.patch", "ot"},
     {"ctx.delete", "o"},
     {"ctx.once", "st?s"},
-    {"ctx.event", "ss?s"},
+    {"ctx.event", "ss?t"},
     {"ctx.log", "s?t"},
     {"ctx.metric", "sn?t"},
     {"ctx.http", "t"},

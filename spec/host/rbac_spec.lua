@@ -239,6 +239,16 @@ describe("moonloop rbac", function()
     assert.same({}, rules_of(out, "ClusterRole", "moonloop"))
   end)
 
+  it("lets a script with Events about others make them where objects without a namespace have them", function()
+    for statement, rules in pairs {
+      ["ctx.event('A', 'b', { about = thing })"] = { events = "create, patch" }, ["ctx.event('A', 'b')"] = {},
+    } do
+      local path = folder("uses = { ConfigMap },", statement)
+      local out = rbac(path, "--crds", path .. "/crd.yaml", "--namespace", "a").out
+      assert.same(rules, rules_of(out, "Role", "moonloop", "default"))
+    end
+  end)
+
   it("grants the host what its flags need", function()
     local out = rbac("--leader-elect", "--leader-election-id", "mine", "--service-account", "sys/me",
       "--scripts-configmap", "sys/one", "--scripts-configmap", "sys/two", "--scripts-configmap", "other/three").out

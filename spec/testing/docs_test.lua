@@ -194,6 +194,26 @@ scenarios["Objects that refer to another"] = function(world)
 end
 
 
+scenarios["Events on other objects"] = function(world)
+  local spec = { nodeName = "n1", containers = { { name = "main", image = "web:1" } } }
+  world.apply {
+    { apiVersion = "v1", kind = "Namespace", metadata = { name = "b" } },
+    { apiVersion = "v1", kind = "ServiceAccount", metadata = { name = "default", namespace = "b" } },
+    { apiVersion = "v1", kind = "Pod", metadata = { name = "p", namespace = "b", labels = { site = "a" } },
+      spec = spec },
+    { apiVersion = "example.com/v1", kind = "Site", metadata = { name = "a", namespace = "b" },
+      spec = { image = "web:2" } },
+  }
+  world.advance "1s"
+  local of_pod, of_node = world.events(Pod, "p")[1], world.events(moonloop.kind("v1", "Node"), "n1")[1]
+  assert.same({ "OldImage", "Warning", "b", "Site" },
+    { of_pod.reason, of_pod.type, of_pod.namespace, of_pod.related.kind })
+  assert.same({ "HasSite", "Normal", "default", "p" },
+    { of_node.reason, of_node.type, of_node.namespace, of_node.related.name })
+  assert.same({}, world.events(kind "Site", "a"))
+end
+
+
 scenarios["Metrics and HTTP"] = function(world)
   local answer
   world.http(function(request)

@@ -19,6 +19,7 @@ local ARGUMENTS = {
   ["table<string, string>"] = '{ a = "b" }', ["moonloop.Beside"] = "{ status = { a = 1 } }",
   ["moonloop.Date"] = "{ year = 2026, month = 1, day = 2 }", ["moonloop.Kind"] = "ConfigMap",
   ["moonloop.LocalDate"] = "{ year = 2026, month = 10, day = 25, hour = 2, later = true }",
+  ['moonloop.EventOptions|"Normal"|"Warning"'] = '{ about = object }',
   ["moonloop.ListOptions"] = "{ owned = true }",
   ["moonloop.HttpRequest"] = '{ method = "GET", url = "https://x.test/" }',
   ["moonloop.Manifest"] = 'config(object, "x")', ["moonloop.Object"] = 'made(object, ctx)',
@@ -33,7 +34,7 @@ local CALLS = {
   ["ctx.delete"] = 'ctx.delete(config(object, "absent"))',
   ["ctx.metric"] = 'ctx.metric("calls", 1)',
   ["ctx.once"] = 'ctx.once("once-" .. object.metadata.name, { key = function() return "x" end })',
-  ["ctx.event"] = 'ctx.event("Called", "x")',
+  ["ctx.event"] = 'ctx.event("Called", "x", { about = object })',
   ["moonloop.kind"] = 'moonloop.kind("v1", "Pod")',
 }
 

@@ -111,8 +111,8 @@ end
 
 
 -- The namespaces in which the host makes Events when it watches some namespaces only: those, and where what it reports
--- on lies; Events about what has no namespace are in "default".
-local function event_namespaces(flags, has_cluster_scoped)
+-- on lies; Events about what has no namespace are in "default". (A script may make such with `about`.)
+local function event_namespaces(flags, has_default)
   local seen, list = {}, {}
   local function add(namespace)
     if not seen[namespace] then
@@ -126,7 +126,7 @@ local function event_namespaces(flags, has_cluster_scoped)
   for _, where in ipairs(flags.configmaps) do
     add(where:match "^[^/]+")
   end
-  if has_cluster_scoped then
+  if has_default then
     add "default"
   end
   return list
@@ -160,13 +160,13 @@ local function add_controller(documents, name, list, flags)
 end
 
 
-local function add_events(documents, flags, has_cluster_scoped)
+local function add_events(documents, flags, has_default)
   local name = flags.account.name
   if #flags.namespaces == 0 then
     table.insert(documents, 2, manifest.role(name, nil, EVENTS, flags.account))
     return
   end
-  for index, namespace in ipairs(event_namespaces(flags, has_cluster_scoped)) do
+  for index, namespace in ipairs(event_namespaces(flags, has_default)) do
     table.insert(documents, 1 + index, manifest.role(name, namespace, EVENTS, flags.account))
   end
 end
@@ -177,19 +177,19 @@ end
 ---   cert_secret; title: of the file
 --- @return table { yaml = text, problems = lines }; without yaml: it cannot be made
 function M.render(options)
-  local documents, notes, has_cluster_scoped, flags = {}, {}, false, options.flags
+  local documents, notes, has_default_events, flags = {}, {}, false, options.flags
   local resource_of, problems = kinds.reader(options.manifests)
   if #options.scripts > 0 then
     documents[1] = manifest.account(flags.account)
   end
   for _, script in ipairs(options.scripts) do
-    local list, wrong = rules.of(script, resource_of, flags.binds, notes)
+    local list, wrong, is_about_others = rules.of(script, resource_of, flags.binds, notes)
     table.move(wrong, 1, #wrong, #problems + 1, problems)
     local others = add_controller(documents, flags.account.name .. "-" .. script.name, list, flags)
-    has_cluster_scoped = others or has_cluster_scoped
+    has_default_events = others or is_about_others or has_default_events
   end
   if #options.scripts > 0 then
-    add_events(documents, flags, has_cluster_scoped)
+    add_events(documents, flags, has_default_events)
   end
   local own, others = of_webhooks(options.scripts, resource_of, flags)
   if own then

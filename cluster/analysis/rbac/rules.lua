@@ -154,7 +154,8 @@ end
 --- @param script table { file =, name =, kinds = { { group =, version =, kind =, use =, line = } }, texts = {} }
 --- @param resource_of function of kinds.lua
 --- @return table list of { group =, resource =, namespaced =, verbs = set, why = list, names = set or nil }; and a list
----   of what is wrong, one line each; `bound`: names of ClusterRoles that may be given away; `notes` gets lines
+---   of what is wrong, one line each; and whether it makes Events about other objects; `bound`: names of ClusterRoles
+---   that may be given away; `notes` gets lines
 function M.of(script, resource_of, bound, notes)
   local rules, problems = {}, {}
   local found = calls.find(script.texts, key_of(script.kinds[1]))
@@ -174,7 +175,7 @@ function M.of(script, resource_of, bound, notes)
     grant(rule_of(rules, resource_of("", "v1", "Secret")), verbs.once, "ctx.once")
   end
   grant_binds(rules, script, found, bound, notes)
-  return drop_empty(rules), problems
+  return drop_empty(rules), problems, found.keys.about ~= nil and found.calls.event ~= nil
 end
 
 

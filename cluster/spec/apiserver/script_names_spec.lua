@@ -240,8 +240,14 @@ describe("A value that cannot be", function()
       "moonloop.exact({ apiVersion = 'v1', kind = 'Pod', metadata = {} }, 'spec.nodeSelector', 'spec.containers')",
       "spec.containers of Pod of v1 is an array; moonloop.exact takes maps" },
     { "none of the known words", "ctx.event('A', 'b', 'Warnng')",
-      "type of ctx.event(reason, note [, \"Warning\"]): expected one of 'Normal', 'Warning', got 'Warnng'; "
+      "options of ctx.event(reason, note [, { … }]): expected a table or one of 'Normal', 'Warning', got 'Warnng'" },
+    { "a misspelt word in options", "ctx.event('A', 'b', { type = 'Warnng' })",
+      "options.type of ctx.event(reason, note [, { … }]): expected one of 'Normal', 'Warning', got 'Warnng'; "
       .. "did you mean 'Warning'?" },
+    { "a misspelt option", "ctx.event('A', 'b', { abuot = object })",
+      "ctx.event(reason, note [, { … }]) has no field 'options.abuot'; did you mean 'about'?" },
+    { "a text as the object of an Event", "ctx.event('A', 'b', { about = 'pod' })",
+      "options.about of ctx.event(reason, note [, { … }]): expected a table, got 'pod'" },
     { "a text where the kind has a number",
       "ctx.apply { apiVersion = 'v1', kind = 'Pod', metadata = { name = 'a' }, spec = { priority = '5' } }",
       "spec.priority of Pod of v1: expected a whole number, got '5'" },

@@ -117,6 +117,22 @@ error "moonloop/meta is for editors; require 'moonloop' instead"
 ---@field index? moonloop.Index of moonloop.index, with `key`: only objects that have this key in it
 ---@field key? string
 
+--- An object that was read or that the script makes; or a reference to one, as in `ownerReferences` or
+--- `involvedObject`, whose other fields are left aside.
+---@class moonloop.EventObject
+---@field apiVersion string
+---@field kind string
+---@field metadata? table of an object; else the fields below
+---@field name? string
+---@field namespace? string that of the reconciled object when left out, if the script declares the kind
+---@field uid? string
+---@field [string] any
+
+---@class moonloop.EventOptions
+---@field type? "Normal"|"Warning" "Normal" when left out
+---@field about? moonloop.EventObject the object in place of the reconciled one
+---@field related? moonloop.EventObject a second object that the Event has to do with
+
 --- Made by `ctx.invalid` and `ctx.terminal`.
 ---@class moonloop.Outcome
 
@@ -350,12 +366,13 @@ function ctx.delete(object) end
 ---@return moonloop.Error? err AlreadyExists, Invalid, NotFound, Forbidden, LimitExceeded
 function ctx.once(name, functions, namespace) end
 
---- A Kubernetes Event on the reconciled object. A repeated Event raises the count of the first. The note is cut at
---- 1024 bytes, the API's limit; at most 25 Events in one reconcile, the rest is dropped.
+--- A Kubernetes Event on the reconciled object, or on another one. `"Warning"` alone may stand for `{ type =
+--- "Warning" }`. A repeated Event raises the count of the first. The note is cut at 1024 bytes, the API's limit; at
+--- most 25 Events in one reconcile, the rest is dropped.
 ---@param reason string CamelCase, 1 to 128 bytes
 ---@param note string
----@param type? "Normal"|"Warning" "Normal" when left out
-function ctx.event(reason, note, type) end
+---@param options? moonloop.EventOptions|"Normal"|"Warning" a type alone, or these; "Normal" when left out
+function ctx.event(reason, note, options) end
 
 --- A log line with the controller, the object's namespace and name, and the run's `reconcileID`. At most 100 in one
 --- reconcile. The message is cut at 1024 bytes, the whole line holds 16 KiB.

@@ -43,6 +43,8 @@ error "moonloop/meta is for editors; require 'moonloop.testing' instead"
 ---@field note string
 ---@field kind string of the object
 ---@field name string of the object
+---@field namespace string of the Event: that of the object, or default
+---@field related moonloop.EventObject? the related object
 ---@field by string the controller that reports it
 
 ---@class moonloop.testing.Request

@@ -343,6 +343,11 @@ static const struct {
     {"ctx.ensure", LARGE_POD "while true do pcall(ctx.ensure, p) end", NULL},
     {"ctx.ensure", "while true do pcall(ctx.ensure, T) pcall(ctx.ensure, D) end", NULL},
     {"ctx.event", "while true do pcall(ctx.event, 'Large', S) pcall(ctx.event, S, S) end", NULL},
+    {"ctx.event",
+     "while true do pcall(ctx.event, 'Large', 'x', { about = D, related = K }) pcall(ctx.event,\n"
+     "'Large', S, { about = { apiVersion = 'v1', kind = 'Pod', name = S, uid = S }, type = S }) "
+     "end",
+     NULL},
     {"ctx.get", "while true do pcall(ctx.get, Pod, S) pcall(ctx.get, Pod, 'x', S) end", NULL},
     {"ctx.get", "while true do pcall(ctx.get, T) pcall(ctx.get, Pod, 'none') end", NULL},
     {"ctx.get", "ctx.get(Secret, 's')", large_object},

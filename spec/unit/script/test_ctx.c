@@ -327,6 +327,53 @@ static void test_event_is_about_the_object(void **state)
     world_close(&w);
 }
 
+/* The body of the one Event of a run, which goes to `path`; `world_close` frees it. */
+static const char *event_of(struct world *w, const char *statements, const char *path)
+{
+    struct told told;
+    world_open(w, statements, NULL);
+    assert_null(world_start(w, &told));
+    expect_outcome(&told, ML_OUTCOME_OK, "");
+    struct fake_call *call = fake_next(w->fake);
+    assert_non_null(strstr(call->path, path));
+    const char *body = call->body;
+    world_answer(w, call, 201, "{}");
+    return body;
+}
+
+static void test_event_may_be_about_another_object(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *statements, *path, *regarding;
+    } rows[] = {
+        {"ctx.event('X', 'y', { about = pod(at) })", "/namespaces/default/events",
+         "\"regarding\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"namespace\":\"default\","
+         "\"name\":\"x-pod\"}"},
+        {"ctx.event('X', 'y', { about = { apiVersion = 'v1', kind = 'Node', name = 'n1', uid = "
+         "'u7' "
+         "} })",
+         "/namespaces/default/events",
+         "\"regarding\":{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"n1\",\"uid\":\"u7\"}"},
+        {"ctx.event('X', 'y', { about = { apiVersion = 'apps/v1', kind = 'Deployment', name = 'd', "
+         "namespace = 'other', controller = true } })",
+         "/namespaces/other/events",
+         "\"regarding\":{\"apiVersion\":\"apps/"
+         "v1\",\"kind\":\"Deployment\",\"namespace\":\"other\","
+         "\"name\":\"d\"}"},
+        {"ctx.event('X', 'y', { related = at, type = 'Warning' })", "/namespaces/default/events",
+         "\"related\":{\"apiVersion\":\"example.com/v1\",\"kind\":\"At\",\"namespace\":\"default\","
+         "\"name\":\"x\",\"uid\":\"at-uid\"}"},
+    };
+    for (size_t i = 0; i < ML_COUNT(rows); i++) {
+        struct world w;
+        const char *body = event_of(&w, rows[i].statements, rows[i].path);
+        if (!strstr(body, rows[i].regarding))
+            fail_msg("%s: no %s in %s", rows[i].statements, rows[i].regarding, body);
+        world_close(&w);
+    }
+}
+
 static void test_budgets_are_kept(void **state)
 {
     (void)state;
@@ -448,6 +495,7 @@ int main(void)
         cmocka_unit_test(test_read_after_write_asks_the_server_when_the_watch_lags),
         cmocka_unit_test(test_ensure_asks_the_server_once_at_a_time_when_the_watch_lags),
         cmocka_unit_test(test_event_is_about_the_object),
+        cmocka_unit_test(test_event_may_be_about_another_object),
         cmocka_unit_test(test_budgets_are_kept),
         cmocka_unit_test(test_cancel_takes_back_what_is_open),
         cmocka_unit_test(test_runs_wait_side_by_side),

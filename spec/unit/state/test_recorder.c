@@ -38,11 +38,11 @@ static int teardown(void **state)
 static struct ml_event event_of(const char *name, const char *note)
 {
     return (struct ml_event){
-        .api_version = ML_STR("v1"),
-        .kind = ML_STR("Pod"),
-        .ns = ML_STR("default"),
-        .name = ml_str_of(name),
-        .uid = ML_STR("u1"),
+        .about = {.api_version = ML_STR("v1"),
+                  .kind = ML_STR("Pod"),
+                  .ns = ML_STR("default"),
+                  .name = ml_str_of(name),
+                  .uid = ML_STR("u1")},
         .reason = ML_STR("Started"),
         .action = ML_STR("Reconcile"),
         .note = ml_str_of(note),
@@ -94,7 +94,7 @@ static void test_recorder_event_is_created_as_the_api_wants_it(void **state)
 {
     struct recorder_world *self = *state;
     struct ml_event event = event_of("a", "it \"runs\"");
-    event.rv = ML_STR("7");
+    event.about.rv = ML_STR("7");
     event.warning = true;
     ml_recorder_event(self->recorder, &event);
     struct fake_call *call = fake_expect(self->world.server, "POST", EVENTS);
@@ -129,10 +129,30 @@ static void test_recorder_event_about_no_namespace_goes_to_default(void **state)
 {
     struct recorder_world *self = *state;
     struct ml_event event = event_of("node-1", "hello");
-    event.ns = ML_STR("");
+    event.about.ns = ML_STR("");
     ml_recorder_event(self->recorder, &event);
     struct fake_call *call = fake_expect(self->world.server, "POST", EVENTS);
     assert_null(ml_json_find_string(ml_str_of(call->body), "regarding", "namespace", NULL));
+    fake_reply(call, 201, "{}");
+}
+
+static void test_recorder_events_with_other_related_objects_are_others(void **state)
+{
+    struct recorder_world *self = *state;
+    struct ml_event event = event_of("a", "hello");
+    event.related = (struct ml_event_object){
+        .api_version = ML_STR("v1"), .kind = ML_STR("Node"), .name = ML_STR("n1")};
+    ml_recorder_event(self->recorder, &event);
+    ml_recorder_event(self->recorder, &event);
+    event.related.name = ML_STR("n2");
+    ml_recorder_event(self->recorder, &event);
+    struct fake_call *call = fake_expect(self->world.server, "POST", EVENTS);
+    struct ml_str related;
+    assert_true(ml_json_find(ml_str_of(call->body), &related, "related", NULL));
+    assert_true(ml_str_is(related, "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"n1\"}"));
+    fake_reply(call, 201, "{}");
+    call = fake_expect(self->world.server, "POST", EVENTS);
+    assert_non_null(strstr(call->body, "\"n2\""));
     fake_reply(call, 201, "{}");
 }
 
@@ -255,7 +275,7 @@ static void test_recorder_what_differs_is_an_event_of_its_own(void **state)
         events[i] = event_of("a", "hello");
     events[1].note = ML_STR("other");
     events[2].reason = ML_STR("Other");
-    events[3].uid = ML_STR("u2");
+    events[3].about.uid = ML_STR("u2");
     events[4].warning = true;
     events[5].controller = ML_STR("other");
     for (size_t i = 0; i < ML_COUNT(events); i++) {
@@ -714,6 +734,7 @@ int main(void)
         TEST(test_recorder_event_is_created_as_the_api_wants_it),
         TEST(test_recorder_event_of_a_controller_has_its_name),
         TEST(test_recorder_event_about_no_namespace_goes_to_default),
+        TEST(test_recorder_events_with_other_related_objects_are_others),
         TEST(test_recorder_name_of_an_event_is_a_subdomain_whatever_the_objects),
         TEST(test_recorder_texts_are_cut_at_a_characters_end),
         TEST(test_recorder_count_of_others_survives_the_cut),
