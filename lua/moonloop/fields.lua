@@ -1,7 +1,7 @@
 -- Made by tools/script-api.lua out of lua/script_api.lua: the names that there are,
 -- for "did you mean". A list is one string, as scripts can get hold of this table.
 return {
-  moonloop = "kind controller recreate exact watch index array null is_null",
+  moonloop = "kind controller recreate exact watch index array null is_null copy merge equal",
   ctx = "get list ensure create apply patch delete once event log metric http now invalid terminal",
   ["moonloop.time"] = "utc parse format duration zone fields instant cron cron_before",
   cjson = "encode decode null array",

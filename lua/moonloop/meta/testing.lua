@@ -137,8 +137,8 @@ function world.pods(rule) end
 function world.finish_pod(name, how, namespace) end
 
 --- The Events on objects, of this kind and name and by this controller if given, oldest first: `type`, `reason`,
---- `note`, `kind`, `name`, `by`. `world.events(nil, nil, "site")` are those of the script `site`. The operator sends
---- them with a short delay: call `world.advance "1s"` first.
+--- `note`, `kind`, `name`, `namespace`, `related`, `by`. `world.events(nil, nil, "site")` are those of the script
+--- `site`. The operator sends them with a short delay: call `world.advance "1s"` first.
 ---@param kind? moonloop.Kind
 ---@param name? string
 ---@param by? string the name of a controller: a script's, or of the cluster, as `deployment-controller`
