@@ -1095,8 +1095,8 @@ api.test_modules[1] = {
     },
     returns = { { "events", "moonloop.testing.Event[]" } },
     doc = "The Events on objects, of this kind and name and by this controller if given, oldest first: `type`, "
-      .. '`reason`, `note`, `kind`, `name`, `namespace`, `related`, `by`. `world.events(nil, nil, "site")` are those of '
-      .. 'the script `site`. The operator sends them with a short delay: call `world.advance "1s"` first.',
+      .. '`reason`, `note`, `kind`, `name`, `namespace`, `related`, `by`. `world.events(nil, nil, "site")` are those '
+      .. 'of the script `site`. The operator sends them with a short delay: call `world.advance "1s"` first.',
   },
   {
     name = "requests", call = "world.requests([verb [, path]])",

@@ -8,11 +8,11 @@
 
 -- The highest value that each figure may have. When work lowers a figure, lower its limit in the same commit.
 local LIMITS = {
-  product_files = 149, -- C files of the operator
+  product_files = 150, -- C files of the operator
   circle_files = 0, -- C files that need each other
   circle_rooms = 0, -- folders with C files that need each other
-  one_user = 52.5, -- percent of the exported C functions that one other file uses
-  one_user_untested = 24.9, -- percent that one other file, and no test, bench or example, uses
+  one_user = 52.0, -- percent of the exported C functions that one other file uses
+  one_user_untested = 24.6, -- percent that one other file, and no test, bench or example, uses
   sentences = 0, -- sentences that break the rules of English
 }
 
