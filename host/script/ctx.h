@@ -70,4 +70,3 @@ ML_RAISES int ctx_adopt(lua_State *L);
 ML_RAISES int ctx_event(lua_State *L);
 extern const luaL_Reg script_children[];     /* what moonloop/children.lua calls, but for these: */
 extern const luaL_Reg script_child_writes[]; /* of ctx_write.c */
-extern const luaL_Reg script_exact[]; /* of moonloop.exact; moonloop/init.lua checks the paths */

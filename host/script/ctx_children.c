@@ -173,12 +173,17 @@ ML_RAISES static int strays(lua_State *L)
     return strays_now(L, LUA_OK, 0);
 }
 
-/* ---- made again ---- */
+/* ---- marks ----
+ *
+ * An object is marked by its metatable, so that the mark goes with it. */
 
-/* An object is marked by its metatable, so that the mark goes with it. The address is a key there:
- * in one that marks to true, in one of key_order.c to its copy that marks. In the registry: the
- * metatable that marks an object without one. */
+/* To be made again. The address is a key there: in one that marks to true, in one of key_order.c to
+ * its copy that marks. In the registry: the metatable that marks an object without one. */
 static const char recreate_key;
+
+/* Maps that are exactly what the script says: a key of a metatable that the object has for itself,
+ * to the list of their paths. */
+static const char exact_key;
 
 /* [-0, +1] */
 ML_RAISES static void push_plain_mark(lua_State *L)
@@ -238,6 +243,13 @@ ML_RAISES static int mark_recreate(lua_State *L)
     lazy_complete(L, 1);
     if (is_marked(L, 1))
         return 1;
+    if (children_push_exact(L, 1)) {
+        lua_getmetatable(L, 1);
+        lua_pushboolean(L, 1);
+        lua_rawsetp(L, -2, &recreate_key);
+        lua_settop(L, 1);
+        return 1;
+    }
     if (!lua_getmetatable(L, 1))
         push_plain_mark(L);
     else if (has_key_order(L, 1))
@@ -246,6 +258,66 @@ ML_RAISES static int mark_recreate(lua_State *L)
         return script_push_refusal(L,
                                    script_is_array(L, 1) ? "a list" : "a table with a metatable");
     lua_setmetatable(L, 1);
+    return 1;
+}
+
+ML_RAISES bool children_push_exact(lua_State *L, int index)
+{
+    if (!lua_getmetatable(L, index))
+        return false;
+    bool has = lua_rawgetp(L, -1, &exact_key) == LUA_TTABLE;
+    lua_remove(L, -2);
+    lua_pop(L, !has);
+    return has;
+}
+
+/* exact_paths(object): the list that mark_exact was given, or nil. */
+ML_RAISES static int exact_paths(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    return children_push_exact(L, 1);
+}
+
+/* [-0, +1] A metatable that is the object's own, with what the one before had. False, and nothing
+ * was pushed: that is the script's. */
+ML_RAISES static bool push_own_metatable(lua_State *L, int object)
+{
+    lua_newtable(L);
+    int own = lua_gettop(L);
+    if (!lua_getmetatable(L, object)) {
+        script_hide_metatable(L);
+        return true;
+    }
+    if (!is_marked(L, object) && !has_key_order(L, object)) {
+        lua_settop(L, own - 1);
+        return false;
+    }
+    for (lua_pushnil(L); lua_next(L, own + 1);) {
+        lua_pushvalue(L, -2);
+        lua_insert(L, -2);
+        lua_rawset(L, own);
+    }
+    lua_settop(L, own);
+    return true;
+}
+
+/* mark_exact(object, paths): marks the table; moonloop/init.lua has checked and sorted the paths.
+ * True, or nil and why not. */
+ML_RAISES static int mark_exact(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    luaL_checktype(L, 2, LUA_TTABLE);
+    lua_settop(L, 2);
+    lazy_complete(L, 1);
+    if (children_push_exact(L, 1))
+        lua_getmetatable(L, 1);
+    else if (!push_own_metatable(L, 1))
+        return script_push_refusal(L,
+                                   script_is_array(L, 1) ? "a list" : "a table with a metatable");
+    lua_pushvalue(L, 2);
+    lua_rawsetp(L, -2, &exact_key);
+    lua_setmetatable(L, 1);
+    lua_pushboolean(L, 1);
     return 1;
 }
 
@@ -519,8 +591,10 @@ ML_RAISES static int tracked_child(lua_State *L)
 const luaL_Reg script_children[] = {{"await_owned", await_owned},
                                     {"child_id", child_id},
                                     {"event", ctx_event},
+                                    {"exact_paths", exact_paths},
                                     {"inventory", inventory},
                                     {"is_recreate", is_recreate},
+                                    {"mark_exact", mark_exact},
                                     {"mark_recreate", mark_recreate},
                                     {"may_write", may_write},
                                     {"recreate_child", recreate_child},

@@ -74,6 +74,9 @@ bool ctx_is_tracked(lua_State *L, const struct write_target *target);
 
 /* ---- exact.c ---- */
 
+/* [-0, +0 or +1] ctx_children.c: the paths of the maps of the object at `index` that are exactly
+ * what the script says, a sorted list of texts. False: there are none, and nothing was pushed. */
+ML_RAISES bool children_push_exact(lua_State *L, int index);
 /* run->body is the answer to an apply of the object at index 1. If it has keys in these maps that
  * the script does not give, writes a merge patch that removes them into script->body. */
 ML_RAISES bool exact_make_patch(lua_State *L, const struct write_target *target);

@@ -194,7 +194,6 @@ ML_RAISES void script_push_host(lua_State *L)
     luaL_newlib(L, functions);
     luaL_setfuncs(L, script_children, 0);
     luaL_setfuncs(L, script_child_writes, 0);
-    luaL_setfuncs(L, script_exact, 0);
     script_add_primitives(L);
     luaL_setfuncs(L, script_regex, 0);
 }

@@ -7,43 +7,6 @@
 
 #define PART_MAX 63 /* bytes of a field's name in a path; moonloop/init.lua checks it */
 
-/* In the registry: a table with weak keys, from each marked object to its paths, a sorted list. */
-static const char paths_key;
-
-/* [-0, +1] */
-ML_RAISES static void push_marks(lua_State *L)
-{
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &paths_key) == LUA_TTABLE)
-        return;
-    lua_pop(L, 1);
-    lua_newtable(L);
-    lua_createtable(L, 0, 1);
-    lua_pushliteral(L, "k");
-    lua_setfield(L, -2, "__mode");
-    lua_setmetatable(L, -2);
-    lua_pushvalue(L, -1);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &paths_key);
-}
-
-/* exact_paths(object [, paths]): marks the object with the paths of its maps that are exactly what
- * the script says, a sorted list of texts; or returns those that it has, or nil. */
-ML_RAISES static int exact_paths(lua_State *L)
-{
-    luaL_checktype(L, 1, LUA_TTABLE);
-    lua_settop(L, 2);
-    push_marks(L);
-    lua_insert(L, 1);
-    if (lua_isnil(L, 3)) {
-        lua_pop(L, 1);
-        lua_rawget(L, 1);
-        return 1;
-    }
-    lua_rawset(L, 1);
-    return 0;
-}
-
-/* ---- the patch ---- */
-
 struct removal {
     struct ml_json_writer writer;
     struct ml_str sent, answer; /* the object, JSON */
@@ -133,12 +96,8 @@ ML_RAISES bool exact_make_patch(lua_State *L, const struct write_target *target)
 {
     struct ml_script *script = script_of(L);
     int top = lua_gettop(L);
-    push_marks(L);
-    lua_pushvalue(L, 1);
-    if (lua_rawget(L, -2) != LUA_TTABLE) {
-        lua_settop(L, top);
+    if (!children_push_exact(L, 1))
         return false;
-    }
     ctx_complete_object(L, target);
     struct removal removal = {.sent = ml_buf_str(&script->body),
                               .answer = script_thread_of(L)->run->body,
@@ -157,5 +116,3 @@ ML_RAISES bool exact_make_patch(lua_State *L, const struct write_target *target)
     lua_settop(L, top);
     return removal.count > 0;
 }
-
-const luaL_Reg script_exact[] = {{"exact_paths", exact_paths}, {NULL, NULL}};

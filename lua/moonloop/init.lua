@@ -132,7 +132,10 @@ function M.exact(object, ...)
   if problem then
     error(EXACT_CALL .. ": " .. problem, 2)
   end
-  host.exact_paths(object, paths)
+  local marked, got = host.mark_exact(object, paths)
+  if not marked then
+    error(EXACT_CALL .. ": expected an object as in a manifest, got " .. got, 2)
+  end
   return object
 end
 

@@ -33,6 +33,22 @@ describe("moonloop.exact", function()
       { "apiVersion", "kind", "metadata", "metadata.name", "metadata.ownerReferences", "status", "status.x" })
   end)
 
+  it("marks beside moonloop.recreate, and changes nothing else of the object", function()
+    local text = '{"z":1,"kind":"x","data":{"b":"1","a":"2"}}'
+    assert.equal(text, sandbox.run(([[
+      local cjson = require "cjson"
+      local object = cjson.decode '%s'
+      assert(moonloop.exact(moonloop.recreate(moonloop.exact(object, "data")), "a") == object)
+      assert(moonloop.recreate(moonloop.exact(moonloop.recreate {}, "data")))
+      assert(getmetatable(object) == false)
+      return cjson.encode(object)
+    ]]):format(text)))
+    assert.equal("expected an object as in a manifest, got a table with a metatable",
+      problem 'moonloop.exact(setmetatable({}, {}), "data")')
+    assert.equal("expected an object as in a manifest, got a list",
+      problem 'moonloop.exact(moonloop.array { 1 }, "data")')
+  end)
+
   it("takes each map once, and adds to those that the object has", function()
     assert.is_true(sandbox.run [[
       local object = { data = { a = "b" } }

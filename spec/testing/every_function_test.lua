@@ -35,6 +35,7 @@ local CALLS = {
   ["ctx.metric"] = 'ctx.metric("calls", 1)',
   ["ctx.once"] = 'ctx.once("once-" .. object.metadata.name, { key = function() return "x" end })',
   ["ctx.event"] = 'ctx.event("Called", "x", { about = object })',
+  ["moonloop.exact"] = 'moonloop.exact(config(object, "x"), "data", "metadata.labels")',
   ["moonloop.kind"] = 'moonloop.kind("v1", "Pod")',
 }
 

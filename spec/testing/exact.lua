@@ -38,7 +38,7 @@ return moonloop.controller {
       moonloop.exact(object, path)
     end
     if how == "child" then
-      return { children = { object } }
+      return { children = { moonloop.recreate(object) } }
     end
     local applied = assert(ctx.apply(object))
     return { status = { text = applied.data and applied.data.theirs or "none" } }
