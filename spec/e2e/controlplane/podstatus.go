@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -82,17 +83,22 @@ func endedStatus(pod *corev1.Pod, exitCode int32) corev1.PodStatus {
 	return status
 }
 
-// baseStatus is the pod's present status with the phase and conditions replaced.
+// baseStatus is the pod's present status with the phase and the kubelet's own
+// conditions replaced. Conditions of others stay, such as that of an eviction.
 func baseStatus(pod *corev1.Pod, phase corev1.PodPhase, ready corev1.ConditionStatus, why string) corev1.PodStatus {
 	now := metav1.Now()
 	status := *pod.Status.DeepCopy()
 	status.Phase = phase
-	status.Conditions = []corev1.PodCondition{
+	own := []corev1.PodCondition{
 		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: now},
 		{Type: corev1.PodInitialized, Status: corev1.ConditionTrue, LastTransitionTime: now},
 		{Type: corev1.ContainersReady, Status: ready, Reason: why, LastTransitionTime: now},
 		{Type: corev1.PodReady, Status: ready, Reason: why, LastTransitionTime: now},
 	}
+	others := slices.DeleteFunc(status.Conditions, func(condition corev1.PodCondition) bool {
+		return slices.ContainsFunc(own, func(mine corev1.PodCondition) bool { return mine.Type == condition.Type })
+	})
+	status.Conditions = append(own, others...)
 	return status
 }
 
